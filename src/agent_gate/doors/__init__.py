@@ -1,0 +1,1 @@
+"""Ears and mouth: where calls and answers come in."""

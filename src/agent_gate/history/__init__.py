@@ -1,0 +1,1 @@
+"""Afterwards: questions asked of the ledger."""

@@ -1,0 +1,1 @@
+"""Memory: the append-only, hash-chained ledger."""

@@ -1,0 +1,68 @@
+"""A question put to a person, and the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_gate.model.outcome import ToolRequest
+from agent_gate.model.tool import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Approver:
+    """A person who may answer, as the configuration knows them."""
+
+    id: str
+    roles: tuple[str, ...] = ("operator",)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an approver is shown: the bound call, why it is asked, and until when."""
+
+    call_id: str
+    request_id: str
+    project: str
+    agent_id: str
+    owner: str
+    tool: str
+    args: Mapping[str, Json]
+    signatures: tuple[str, ...]
+    reasons: tuple[Mapping[str, str], ...]
+    bound_hash: str
+    nonce: str
+    policy_hash: str
+    approver_role: str
+    approvers_required: int
+    created_at: float
+    expires_at: float
+    sensitive: tuple[str, ...] = ()
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One person's yes or no to one question; the nonce says which showing of it was answered."""
+
+    call_id: str
+    nonce: str
+    approve: bool
+    by: Approver
+    at: float
+    note: str = ""
+
+
+@dataclass
+class PendingApproval:
+    """The core-engine document's runtime record of a waiting question."""
+
+    request: ToolRequest
+    future: asyncio.Future[Any]
+    message_id: int | None = None
+    timeout_task: asyncio.Task[None] | None = None
+    created_at: float = field(default_factory=time.time)
+    expires_at: float = 0.0

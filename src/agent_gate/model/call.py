@@ -1,0 +1,111 @@
+"""An agent's wish, and the bound call that it becomes: judged, shown, performed and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_gate.model.tool import Json, Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An authenticated caller, as the configuration knows it."""
+
+    id: str
+    roles: tuple[str, ...] = ("operator",)
+    projects: tuple[str, ...] = ("default",)
+    """Projects it may name; `*` stands for all."""
+    mode: Mode = Mode.ASSISTED
+    """A ceiling: a request may only name a stricter one."""
+    owner: str = ""
+    requests_per_minute: int | None = None
+    max_pending_approvals: int | None = None
+
+    def may_use(self, project: str) -> bool:
+        return project in self.projects or "*" in self.projects
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One wish, as it came in at a door."""
+
+    agent: Agent
+    tool: str
+    args: Mapping[str, Json]
+    project: str = "default"
+    request_id: str | None = None
+    confirmed: bool = False
+    mode: Mode | None = None
+    run_id: str | None = None
+    step_index: int | None = None
+    wait: bool = True
+    """Whether the caller waits while a person thinks; otherwise an ask answers `pending_approval`."""
+    simulate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """The one object that is judged, shown, hashed, performed and recorded."""
+
+    call_id: str
+    request: CallRequest
+    args: Mapping[str, Json]
+    args_json: bytes
+    """Canonical bytes of what is recorded: secret arguments stand as their keyed hash."""
+    signatures: tuple[str, ...]
+    bound_hash: str
+    input_hash: str
+    resources: Mapping[str, Json] = field(default_factory=dict)
+    """What binding found: expanded targets, real path, device and inode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Counters as they stood at bind; the reservation at the first durable entry is the truth."""
+
+    minute: int = 0
+    hour: int = 0
+    spent_today: float = 0
+    calls_of_tool_in_run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What judging needs of the world, frozen beside the bound call so that it can be judged again."""
+
+    at: float
+    mode: Mode
+    roles: tuple[str, ...]
+    confirmed: bool
+    policy_hash: str
+    state_version: int = 0
+    state: Json = None
+    usage: Usage = field(default_factory=Usage)
+    can_ask: bool = True
+    """Whether anybody could answer a question; where nobody can, an ask is a deny."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The recorded form; what has its ordinary value is left out, and the state is named by its version."""
+        fields: dict[str, Any] = {"policy": self.policy_hash[:16]}
+        if self.state_version:
+            fields["state_version"] = self.state_version
+        if self.mode is not Mode.ASSISTED:
+            fields["mode"] = self.mode.value
+        if self.roles != ("operator",):
+            fields["roles"] = list(self.roles)
+        if self.confirmed:
+            fields["confirmed"] = True
+        if not self.can_ask:
+            fields["can_ask"] = False
+        usage = self.usage
+        for key, value in (
+            ("minute", usage.minute),
+            ("hour", usage.hour),
+            ("spent_today", usage.spent_today),
+            ("calls_of_tool_in_run", usage.calls_of_tool_in_run),
+        ):
+            if value:
+                fields[key] = value
+        return fields

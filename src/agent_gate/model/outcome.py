@@ -1,0 +1,99 @@
+"""How a call ended: the one JSON shape that every door answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.moment import iso
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Reason
+
+
+class Status(Enum):
+    SUCCESS = "success"
+    DENIED = "denied"
+    ERROR = "error"
+    EXPIRED = "expired"
+    UNKNOWN = "unknown"
+    PENDING_APPROVAL = "pending_approval"
+    """An answer, never an outcome in the ledger."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    call_id: str
+    status: Status
+    request_id: str = ""
+    data: Json = None
+    message: str = ""
+    error: Problem | None = None
+    signatures: tuple[str, ...] = ()
+    decision: Decision | None = None
+    reasons: tuple[Reason, ...] = ()
+    simulated: bool = False
+    state_version: int | None = None
+    state_diff: tuple[Mapping[str, Json], ...] | None = None
+    snapshot_id: str | None = None
+    cost: float | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    expires_at: float | None = None
+    """Of a question that is still open."""
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.SUCCESS
+
+    def raise_for_status(self) -> Outcome:
+        """This outcome if it is a success or still open; else the exception of its code."""
+        if self.error is not None:
+            raise GateError.of(self.error)
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "request_id": self.request_id or self.call_id,
+            "call_id": self.call_id,
+            "status": self.status.value,
+        }
+        optional: tuple[tuple[str, Any], ...] = (
+            ("data", self.data),
+            ("message", self.message or None),
+            ("error", self.error and self.error.to_json()),
+            ("signatures", list(self.signatures) or None),
+            ("decision", self.decision and self.decision.value),
+            ("reasons", [reason.to_json() for reason in self.reasons] or None),
+            ("simulated", self.simulated or None),
+            ("state_version", self.state_version),
+            ("state_diff", None if self.state_diff is None else list(self.state_diff)),
+            ("snapshot_id", self.snapshot_id),
+            ("cost", self.cost),
+            ("started_at", None if self.started_at is None else iso(self.started_at)),
+            ("ended_at", None if self.ended_at is None else iso(self.ended_at)),
+            ("expires_at", None if self.expires_at is None else iso(self.expires_at)),
+        )
+        fields.update((key, value) for key, value in optional if value is not None)
+        return fields
+
+
+@dataclass
+class ToolRequest:
+    """The core-engine document's request record."""
+
+    id: str
+    tool_name: str
+    args: dict[str, Any] = field(default_factory=dict)
+    signature: str = ""
+
+
+@dataclass
+class ToolResult:
+    """The core-engine document's result record."""
+
+    request_id: str
+    status: str
+    data: Any = None

@@ -1,0 +1,58 @@
+"""The answer of judgement: allow, ask or deny, with every reason and what would change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from agent_gate.model.errors import Problem
+
+
+class Decision(Enum):
+    ALLOW = "allow"
+    DENY = "deny"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One layer's answer; `decision` None means the layer had nothing to say."""
+
+    layer: str
+    decision: Decision | None = None
+    rule: str = ""
+    text: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        fields = {"layer": self.layer}
+        if self.rule:
+            fields["rule"] = self.rule
+        if self.text:
+            fields["text"] = self.text
+        return fields
+
+    def to_trace(self) -> dict[str, str]:
+        return {**self.to_json(), "answer": self.decision.value if self.decision else "nothing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Who must agree before an ask becomes an act."""
+
+    approver_role: str = ""
+    approvers_required: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    trace: tuple[Reason, ...]
+    """Every layer's answer in the order in which they were asked."""
+    problem: Problem | None = None
+    """For a deny: the code, and the smallest change that would flip it where that is known."""
+    requirement: Requirement = Requirement()
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The answers that carried the decision."""
+        return tuple(reason for reason in self.trace if reason.decision is self.decision)

@@ -1,0 +1,1 @@
+"""The way of a call: admit, bind, decide, hold, perform, settle."""

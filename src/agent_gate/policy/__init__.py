@@ -1,0 +1,1 @@
+"""Judgement: pure functions from a bound call and a policy to a verdict."""

@@ -1,0 +1,1 @@
+"""Hands: providers of tools, each with a life cycle."""
