@@ -1,0 +1,40 @@
+"""Names a place in a file that people write, and shows their own words without letting them run wild."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TypeAlias
+
+from agent_gate.model.tool import Json
+
+Field: TypeAlias = tuple[str | int, ...]
+"""The way from the top of a file to a value: keys, and numbers of list items."""
+
+_BARE = re.compile(r"[\w.*-]{1,60}\Z", re.ASCII)
+_SHOWN_CHARS_MAX = 60
+
+
+def field_name(field: Field) -> str:
+    """`rules[2].action`: how messages name a field."""
+    name = ""
+    for step in field:
+        if isinstance(step, int):
+            name += f"[{step}]"
+        elif _BARE.match(step):
+            name += f".{step}" if name else step
+        else:
+            name += f"[{_escaped(step)}]"
+    return name
+
+
+def shown(value: Json) -> str:
+    """A value in backticks, cut when long; control and invisible characters stand as escapes."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return f"`{_escaped(value)[1:-1] if isinstance(value, str) else json.dumps(value)}`"
+
+
+def _escaped(text: str) -> str:
+    cut = text if len(text) <= _SHOWN_CHARS_MAX else text[:_SHOWN_CHARS_MAX] + "…"
+    return json.dumps(cut, ensure_ascii=not cut.isprintable())

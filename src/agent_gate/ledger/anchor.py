@@ -1,0 +1,168 @@
+"""The anchor: signed lines outside the database that say how long each chain was and how it ended."""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import os
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from agent_gate.ledger.files import LedgerFiles, open_private, read_or_make
+from agent_gate.model.errors import StorageError
+from agent_gate.model.limits import ANCHOR_COMPACT_BYTES, ANCHOR_SYNC_INTERVAL_S
+
+LINE_BYTES_MAX = 1_048_576
+
+Heads = dict[str, tuple[int, bytes]]
+"""project → (count of entries, hash of the last)"""
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorKey:
+    """Signs once a second; in between, a keyed hash that only this key's holder can make stands for the signature."""
+
+    private: Ed25519PrivateKey
+    mac_key: bytes
+
+    @classmethod
+    def of(cls, files: LedgerFiles) -> AnchorKey:
+        """This ledger's key; a lost one is not replaced, because that would bless whatever the database says now."""
+        if files.anchor.exists() and files.anchor.stat().st_size and not files.anchor_key.exists():
+            raise StorageError(
+                f"the key of `{files.anchor}` is gone",
+                code=5004,
+                suggestion=f"restore `{files.anchor_key}` from a backup",
+            )
+        raw = read_or_make(files.anchor_key, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
+        return cls(Ed25519PrivateKey.from_private_bytes(raw), sha256(b"agent-gate anchor mac" + raw).digest())
+
+    def mac(self, payload: bytes) -> bytes:
+        return b"m" + b64encode(hmac.digest(self.mac_key, payload, "sha256"))
+
+    def sign(self, payload: bytes) -> bytes:
+        return b"s" + b64encode(self.private.sign(payload))
+
+    def vouches_for(self, payload: bytes, proof: bytes) -> bool:
+        if proof[:1] == b"m":
+            return hmac.compare_digest(proof, self.mac(payload))
+        try:
+            self.private.public_key().verify(b64decode(proof[1:], validate=True), payload)
+        except (InvalidSignature, ValueError):
+            return False
+        return proof[:1] == b"s"
+
+
+class Anchor:
+    """The writing side: a line for each group commit, and once a second (and at close) a signed one that is synced."""
+
+    def __init__(self, files: LedgerFiles, key: AnchorKey) -> None:
+        """Call it under the writer lock: what a crash left of a last line is cut off here."""
+        self._files = files
+        self._key = key
+        self._unsigned: Heads = {}
+        self._unsigned_since: float | None = None
+        self._open()
+        _cut_partial_line(self._descriptor)
+
+    def append(self, at: str, heads: Heads) -> None:
+        if not self._is_current():
+            os.close(self._descriptor)
+            self._open()
+        payload = _payload(at, heads)
+        self._write(payload + b"\t" + self._key.mac(payload) + b"\n")
+        self._unsigned |= heads
+        if self._unsigned_since is None:
+            self._unsigned_since = time.monotonic()
+
+    def sync_in_s(self) -> float | None:
+        """How long until the next signed line is due; None while nothing waits for one."""
+        if self._unsigned_since is None:
+            return None
+        return max(0.0, self._unsigned_since + ANCHOR_SYNC_INTERVAL_S - time.monotonic())
+
+    def sync(self, at: str) -> None:
+        """Sign what came since the last signed line; call it under the writer lock."""
+        payload = _payload(at, self._unsigned)
+        self._write(payload + b"\t" + self._key.sign(payload) + b"\n")
+        os.fsync(self._descriptor)
+        self._unsigned = {}
+        self._unsigned_since = None
+
+    def compact_if_long(self, at: str) -> None:
+        """Replace many lines by a signed one that says the same; call it under the writer lock."""
+        if os.fstat(self._descriptor).st_size <= ANCHOR_COMPACT_BYTES:
+            return
+        self._unsigned = read(self._files.anchor, self._key)
+        draft = self._files.anchor.with_name(self._files.anchor.name + ".new")
+        os.close(self._descriptor)
+        self._descriptor = open_private(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+        self._inode = os.fstat(self._descriptor).st_ino
+        self.sync(at)
+        draft.rename(self._files.anchor)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _open(self) -> None:
+        self._descriptor = open_private(self._files.anchor, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._inode = os.fstat(self._descriptor).st_ino
+
+    def _is_current(self) -> bool:
+        """False where another process compacted the anchor."""
+        try:
+            return os.stat(self._files.anchor).st_ino == self._inode
+        except FileNotFoundError:
+            return False
+
+    def _write(self, line: bytes) -> None:
+        size = os.fstat(self._descriptor).st_size
+        if os.write(self._descriptor, line) != len(line):
+            os.ftruncate(self._descriptor, size)
+            raise OSError(errno.ENOSPC, "no room for a line of the anchor")
+
+
+def _payload(at: str, heads: Heads) -> bytes:
+    return orjson.dumps([at, [[project, count, hash.hex()] for project, (count, hash) in heads.items()]])
+
+
+def _cut_partial_line(descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    tail = os.pread(descriptor, min(size, LINE_BYTES_MAX), max(0, size - LINE_BYTES_MAX))
+    whole = tail.rfind(b"\n") + 1
+    if whole != len(tail):
+        os.ftruncate(descriptor, size - len(tail) + whole)
+
+
+def read(path: Path, key: AnchorKey) -> Heads:
+    """The furthest count and its hash of each chain; a line that this key did not make is an integrity error."""
+    heads: Heads = {}
+    for number, line in enumerate(_lines(path), 1):
+        payload, _, proof = line.partition(b"\t")
+        if not key.vouches_for(payload, proof):
+            raise StorageError(
+                f"line {number} of `{path}` was not made with the ledger's key",
+                code=5004,
+                suggestion="compare with the copy that was sent elsewhere",
+            )
+        for project, count, hash_hex in orjson.loads(payload)[1]:
+            if count >= heads.get(project, (0, b""))[0]:
+                heads[project] = (count, bytes.fromhex(hash_hex))
+    return heads
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Whole lines; what a crash left of the last one was never acknowledged."""
+    try:
+        with path.open("rb") as file:
+            yield from (line[:-1] for line in file if line.endswith(b"\n"))
+    except FileNotFoundError:
+        return

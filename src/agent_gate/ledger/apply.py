@@ -1,0 +1,271 @@
+"""One piece of work inside the writer's transaction: every check first, then every write."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import orjson
+
+from agent_gate.ledger.chain import GENESIS, seal
+from agent_gate.model.entry import (
+    AlreadyClosed,
+    Applied,
+    Charge,
+    Committed,
+    Draft,
+    NoRoom,
+    NotOpen,
+    NotPending,
+    ProjectHead,
+    Refused,
+    RequestTaken,
+    Resolve,
+    StateMoved,
+    Work,
+)
+from agent_gate.model.moment import iso
+
+Cursor = sqlite3.Connection
+
+INSERT_ENTRY = (
+    "INSERT INTO entries (project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
+    " body, body_hash, prev_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
+MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
+
+
+def apply(cursor: Cursor, work: Work, instance: str) -> Committed:
+    """Commit-time truth: what was checked earlier is checked again here, under the writer lock."""
+    head = read_head(cursor, work.project)
+    refused = _check(cursor, work, head)
+    if refused is not None:
+        return refused
+    if head is None:
+        head = _create_head(cursor, work)
+    _write_work_rows(cursor, work, instance)
+    return _write_entries(cursor, work, head)
+
+
+def read_head(cursor: Cursor, project: str) -> ProjectHead | None:
+    row = cursor.execute(SELECT_HEAD, (project,)).fetchone()
+    return ProjectHead(project, *row) if row else None
+
+
+def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | None:
+    change = work.project_change
+    if head is None:
+        if not (change and change.create):
+            return NotOpen("missing")
+    elif change and change.create:
+        return NotOpen("exists")
+    elif work.must_be_open and head.status != "open":
+        return NotOpen(head.status)
+    if work.state and head and head.state_version != work.state.expected_version:
+        return StateMoved(head.state_version)
+    if work.claim:
+        taken = cursor.execute(
+            "SELECT call_id, input_hash FROM requests WHERE agent_id = ? AND request_id = ?",
+            (work.claim.agent_id, work.claim.request_id),
+        ).fetchone()
+        if taken:
+            return RequestTaken(*taken)
+    if (
+        work.closes is not None
+        and not cursor.execute("SELECT 1 FROM open_work WHERE id = ?", (work.closes,)).fetchone()
+    ):
+        return AlreadyClosed(work.closes)
+    if work.resolves:
+        return _check_pending(cursor, work.resolves)
+    for charge in work.charges:
+        used = used_of(cursor, work.project, charge)
+        if charge.limit is not None and used + charge.amount > charge.limit:
+            return NoRoom(charge, used)
+    return None
+
+
+def _check_pending(cursor: Cursor, resolve: Resolve) -> NotPending | None:
+    row = cursor.execute(
+        "SELECT nonce, resolution, expires_at, approved_by FROM pending_requests WHERE call_id = ?", (resolve.call_id,)
+    ).fetchone()
+    if row is None:
+        return NotPending("missing")
+    nonce, resolution, expires_at, approved_by = row
+    if nonce != resolve.nonce:
+        return NotPending("other")
+    if resolution is not None or (resolve.by and resolve.by in orjson.loads(approved_by)):
+        return NotPending("answered")
+    if resolve.resolution in ("approved", "denied") and iso(resolve.at) >= expires_at:
+        return NotPending("late")
+    return None
+
+
+def used_of(cursor: Cursor, project: str, charge: Charge) -> float:
+    row = cursor.execute(
+        "SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? AND scope = ? AND bucket > ?",
+        (project, charge.scope, charge.bucket - charge.window),
+    ).fetchone()
+    return float(row[0])
+
+
+def _create_head(cursor: Cursor, work: Work) -> ProjectHead:
+    change = work.project_change
+    assert change is not None
+    cursor.execute(
+        "INSERT INTO heads (project, seq, hash, state_version, status, created_at, initial_state, state_schema)"
+        " VALUES (?, 0, ?, 0, ?, ?, ?, ?)",
+        (
+            work.project,
+            GENESIS,
+            change.status,
+            work.entries[0].at,
+            change.initial_state and change.initial_state.decode(),
+            change.state_schema and change.state_schema.decode(),
+        ),
+    )
+    return ProjectHead(work.project, 0, GENESIS, 0, None, change.status)
+
+
+def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
+    """The tables beside the chain; most work touches one of them or none."""
+    project = work.project
+    if work.claim:
+        claim = work.claim
+        cursor.execute(
+            "INSERT INTO requests VALUES (?, ?, ?, ?)",
+            (claim.agent_id, claim.request_id, claim.call_id, claim.input_hash),
+        )
+    if work.opens:
+        kind, id = work.opens
+        cursor.execute("INSERT INTO open_work VALUES (?, ?, ?, ?)", (id, kind, project, instance))
+    if work.closes is not None:
+        cursor.execute("DELETE FROM open_work WHERE id = ?", (work.closes,))
+    for charge in work.charges:
+        _count(cursor, project, charge, charge.amount)
+    for charge in work.releases:
+        _count(cursor, project, charge, -charge.amount)
+    if work.holds:
+        _hold(cursor, work, instance)
+    if work.pending:
+        row = work.pending
+        cursor.execute(
+            "INSERT INTO pending_requests (call_id, request_id, tool_name, args, signature, created_at, expires_at,"
+            " approvers_required, approved_by, instance) VALUES (?, ?, ?, ?, ?, ?, ?, 1, '[]', ?)",
+            (
+                row.request_id,
+                row.request_id,
+                row.tool_name,
+                row.args.decode(),
+                row.signature,
+                iso(row.created_at),
+                iso(row.expires_at),
+                instance,
+            ),
+        )
+    if work.resolves:
+        _resolve(cursor, work.resolves, project)
+    if work.unholds is not None:
+        cursor.execute("DELETE FROM pending_requests WHERE call_id = ?", (work.unholds,))
+    for effect in work.outbox:
+        cursor.execute(
+            "INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?)",
+            (effect.effect_id, project, effect.call_id, effect.tool, effect.payload.decode(), instance),
+        )
+    if work.outbox_done is not None:
+        cursor.execute("DELETE FROM outbox WHERE effect_id = ?", (work.outbox_done,))
+    for hash, data in work.blobs:
+        cursor.execute("INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (hash, data))
+    if work.project_change and not work.project_change.create:
+        cursor.execute("UPDATE heads SET status = ? WHERE project = ?", (work.project_change.status, project))
+    for call_id in work.erases:
+        cursor.execute("UPDATE entries SET body = NULL, signature = NULL WHERE call_id = ?", (call_id,))
+
+
+def _count(cursor: Cursor, project: str, charge: Charge, amount: float) -> None:
+    cursor.execute(
+        "INSERT INTO counters VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (project, scope, bucket) DO UPDATE SET amount = amount + excluded.amount",
+        (project, charge.scope, charge.bucket, amount),
+    )
+    cursor.execute(
+        "DELETE FROM counters WHERE project = ? AND scope = ? AND bucket <= ?",
+        (project, charge.scope, charge.bucket - charge.window),
+    )
+
+
+def _hold(cursor: Cursor, work: Work, instance: str) -> None:
+    question = work.holds
+    assert question is not None
+    cursor.execute(
+        "INSERT INTO pending_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', NULL, ?)"
+        " ON CONFLICT (call_id) DO UPDATE SET question = excluded.question, nonce = excluded.nonce,"
+        " approvers_required = excluded.approvers_required, approved_by = '[]', resolution = NULL",
+        (
+            question.call_id,
+            question.request_id,
+            question.project,
+            question.agent_id,
+            question.tool,
+            orjson.dumps(question.args).decode(),
+            "\n".join(question.signatures),
+            iso(question.created_at),
+            iso(question.expires_at),
+            orjson.dumps(question).decode(),
+            question.nonce,
+            question.approvers_required,
+            instance,
+        ),
+    )
+
+
+def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
+    required, approved_by, signatures = cursor.execute(
+        "SELECT approvers_required, approved_by, signature FROM pending_requests WHERE call_id = ?", (resolve.call_id,)
+    ).fetchone()
+    approvers = orjson.loads(approved_by)
+    resolution: str | None = resolve.resolution
+    if resolution == "approved":
+        approvers.append(resolve.by)
+        if len(approvers) < required:
+            resolution = None
+    if resolution == "denied":
+        for signature in signatures.split("\n"):
+            cursor.execute(
+                "INSERT INTO refusals VALUES (?, ?, ?) ON CONFLICT (project, signature) DO UPDATE SET at = excluded.at",
+                (project, signature, iso(resolve.at)),
+            )
+    cursor.execute(
+        "UPDATE pending_requests SET approved_by = ?, resolution = ? WHERE call_id = ?",
+        (orjson.dumps(approvers).decode(), resolution, resolve.call_id),
+    )
+
+
+def _write_entries(cursor: Cursor, work: Work, head: ProjectHead) -> Applied:
+    seq, prev_hash = head.seq, head.hash
+    version, snapshot_id = head.state_version, head.snapshot_id
+    for draft in work.entries:
+        seq += 1
+        row = seal(work.project, seq, prev_hash, draft)
+        cursor.execute(INSERT_ENTRY, row)
+        last = row[-1]
+        assert isinstance(last, bytes)
+        prev_hash = last
+    if not work.entries:
+        return Applied(seq, prev_hash, version)
+    if work.state:
+        version, snapshot_id = version + 1, work.state.snapshot_id
+        _write_snapshot(cursor, work, version, work.entries[-1])
+    cursor.execute(MOVE_HEAD, (seq, prev_hash, version, snapshot_id, work.project))
+    return Applied(seq, prev_hash, version)
+
+
+def _write_snapshot(cursor: Cursor, work: Work, version: int, draft: Draft) -> None:
+    state = work.state
+    assert state is not None
+    cursor.execute(
+        "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (state.document_hash, state.document)
+    )
+    cursor.execute(
+        "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)",
+        (state.snapshot_id, work.project, version, draft.at, draft.call_id, state.document_hash),
+    )

@@ -1,0 +1,42 @@
+"""Connections to the SQLite file, with the settings that durability and sharing need."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from agent_gate.model.errors import StorageError
+from agent_gate.model.limits import BUSY_TIMEOUT_S
+
+OLDEST = (3, 38, 0)
+"""The first SQLite with the JSON operators that the views use."""
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < OLDEST:
+        raise StorageError(
+            f"Python is linked with SQLite {sqlite3.sqlite_version}",
+            code=5001,
+            suggestion="use a Python with SQLite 3.38 or newer",
+        )
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        else:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"cannot open `{path}`: {error}", code=5001, suggestion="is it a ledger of agent-gate, and may you read it?"
+        ) from error
+    return connection

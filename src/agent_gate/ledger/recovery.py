@@ -1,0 +1,111 @@
+"""What processes that are gone left open: calls in doubt, runs without an end, effects that were never reported."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
+
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.locks import is_gone
+from agent_gate.model.codec import canonical
+from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.errors import Problem
+from agent_gate.model.moment import iso
+
+
+def owed_work(
+    connection: sqlite3.Connection,
+    files: LedgerFiles,
+    own: str,
+    live: Collection[str],
+    now: float,
+    salt: Callable[[], str],
+) -> list[Work]:
+    """Entries that tell the truth about open work; call it under the writer lock.
+
+    Other processes' work counts only when their lock can be taken; our own only when nobody here works on it.
+    """
+    gone = _GoneInstances(files, own)
+    return [
+        *_calls_in_doubt(connection, gone, live, now, salt),
+        *_unfinished_runs(connection, gone, live, now, salt),
+        *_lost_effects(connection, gone, live, now, salt),
+    ]
+
+
+class _GoneInstances:
+    """Asks the file system once for each instance."""
+
+    def __init__(self, files: LedgerFiles, own: str) -> None:
+        self._files = files
+        self._known: dict[str, bool] = {own: True}
+
+    def __contains__(self, instance: str) -> bool:
+        if instance not in self._known:
+            self._known[instance] = is_gone(self._files, instance)
+        return self._known[instance]
+
+
+def _calls_in_doubt(
+    connection: sqlite3.Connection, gone: _GoneInstances, live: Collection[str], now: float, salt: Callable[[], str]
+) -> Iterator[Work]:
+    problem = Problem(
+        2007, "the process ended before it could say how the act went", "look at the target itself", "perform"
+    )
+    rows = connection.execute(
+        "SELECT o.id, o.instance, e.project, e.run_id, e.request_id, e.agent_id, e.tool, e.signature, e.at,"
+        " e.body ->> '$.input_hash', e.body -> '$.signatures', e.body ->> '$.decision', e.body ->> '$.step_index'"
+        " FROM open_work o JOIN entries e ON e.call_id = o.id AND e.kind = 'performing' WHERE o.kind = 'call'"
+    ).fetchall()
+    for call_id, instance, project, run_id, request_id, agent_id, tool, signature, at, *recorded in rows:
+        if instance not in gone or call_id in live:
+            continue
+        input_hash, _, decision, step_index = recorded
+        body = {
+            "decision": decision,
+            "error": problem.to_json(),
+            "input_hash": input_hash,
+            "salt": salt(),
+            "signatures": signature.split("\n") if signature else [],
+            "started_at": at,
+        }
+        if step_index is not None:
+            body["step_index"] = int(step_index)
+        draft = Draft(
+            Kind.SETTLED, iso(now), canonical(body), call_id, run_id, request_id, agent_id, tool, signature, "unknown"
+        )
+        yield Work(project, (draft,), closes=call_id, unholds=call_id)
+
+
+def _unfinished_runs(
+    connection: sqlite3.Connection, gone: _GoneInstances, live: Collection[str], now: float, salt: Callable[[], str]
+) -> Iterator[Work]:
+    rows = connection.execute("SELECT id, instance, project FROM open_work WHERE kind = 'run'").fetchall()
+    for run_id, instance, project in rows:
+        if instance not in gone or run_id in live:
+            continue
+        counts = connection.execute(
+            "SELECT coalesce(sum(status = 'success'), 0), coalesce(sum(status IN ('denied', 'expired')), 0),"
+            " coalesce(sum(status IN ('error', 'unknown')), 0) FROM entries WHERE run_id = ? AND kind = 'settled'",
+            (run_id,),
+        ).fetchone()
+        body = dict(zip(("completed_steps", "denied_steps", "failed_steps"), counts, strict=True))
+        body |= {"error": Problem(2007, "the process ended before the run did").to_json(), "salt": salt()}
+        draft = Draft(Kind.RUN, iso(now), canonical(body), run_id=run_id, status="failed")
+        yield Work(project, (draft,), closes=run_id)
+
+
+def _lost_effects(
+    connection: sqlite3.Connection, gone: _GoneInstances, live: Collection[str], now: float, salt: Callable[[], str]
+) -> Iterator[Work]:
+    rows = connection.execute("SELECT effect_id, project, call_id, tool, instance FROM outbox").fetchall()
+    for effect_id, project, call_id, tool, instance in rows:
+        if instance not in gone or effect_id in live:
+            continue
+        body = {
+            "effect_id": effect_id,
+            "error": Problem(2007, "the process ended before the effect reported; it is not run again").to_json(),
+            "salt": salt(),
+        }
+        draft = Draft(Kind.EFFECT, iso(now), canonical(body), call_id=call_id, tool=tool, status="unknown")
+        yield Work(project, (draft,), outbox_done=effect_id)

@@ -1,0 +1,262 @@
+"""The ledger on SQLite: opens the file, hands work to the writer, answers short reads."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agent_gate.ledger import apply as applying
+from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.connection import connect
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock
+from agent_gate.ledger.migrate import upgrade
+from agent_gate.ledger.news import AnswerNews
+from agent_gate.ledger.recovery import owed_work
+from agent_gate.ledger.trust import check_against_anchor
+from agent_gate.ledger.writer import Writer
+from agent_gate.model.approval import Question
+from agent_gate.model.entry import (
+    Applied,
+    Charge,
+    Committed,
+    Entry,
+    PendingRow,
+    ProjectHead,
+    ProjectState,
+    Work,
+)
+from agent_gate.model.errors import StorageError
+from agent_gate.model.moment import epoch, iso
+from agent_gate.model.tool import Json
+from agent_gate.ports import Clock, Ids
+
+ENTRY_COLUMNS = (
+    "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
+    " body, body_hash, prev_hash, hash"
+)
+
+
+class SqliteLedger:
+    """One process's handle on a ledger that any number of processes may share.
+
+    Short reads run on the caller's thread: on a local file they take microseconds and never wait for a writer.
+    """
+
+    def __init__(self, path: Path | str, clock: Clock, ids: Ids) -> None:
+        self.files = LedgerFiles(Path(path))
+        self.instance = ids.new()
+        self._clock, self._ids = clock, ids
+        self._live: set[str] = set()
+        """Open work of this process that somebody here still works on."""
+        self.files.create()
+        self._writer_lock = WriterLock(self.files)
+        with self._writer_lock.held():
+            upgrade(self.files.db)
+            key = AnchorKey.of(self.files)
+            self._reader = connect(self.files.db, read_only=True)
+            check_against_anchor(self._reader, self.files, key)
+            self._instance_lock = InstanceLock(self.files, self.instance)
+            self._writer = Writer(
+                self.files, key, self._writer_lock, self.instance, clock.now, on_reopen=self._owed_work
+            )
+            self._settle_the_past()
+        self.secret = self.files.read_or_make_secret()
+        self._project_locks = ProjectLocks(self.files)
+        self._news = AnswerNews(self._reader)
+        self._states: dict[str, ProjectState] = {}
+        self._writer.start()
+
+    def _settle_the_past(self) -> None:
+        for result in self._writer.commit_now(self._owed_work(self._reader)):
+            if isinstance(result, Exception):
+                raise result
+
+    def _owed_work(self, connection: sqlite3.Connection) -> list[Work]:
+        return owed_work(connection, self.files, self.instance, self._live, self._clock.now(), self._ids.salt)
+
+    async def commit(self, work: Work) -> Committed:
+        begun = {row.effect_id for row in work.outbox}
+        if work.opens:
+            begun.add(work.opens[1])
+        self._live |= begun
+        applied = False
+        try:
+            result = await self._writer.submit(work)
+            applied = isinstance(result, Applied)
+        finally:
+            if not applied:
+                self._live -= begun
+            self._live.discard(work.closes or work.outbox_done or "")
+        if applied and work.resolves:
+            self._news.tell(work.resolves.call_id)
+        return result
+
+    def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:
+        return self._project_locks.held(project)
+
+    async def head(self, project: str) -> ProjectHead | None:
+        return applying.read_head(self._reader, project)
+
+    async def state(self, project: str) -> ProjectState:
+        """The current state; a project that nothing has changed yet has its initial one, version 0."""
+        row = self._row("SELECT state_version, snapshot_id, initial_state FROM heads WHERE project = ?", project)
+        if row is None:
+            raise StorageError(f"project `{project}` does not exist", code=5003)
+        version, snapshot_id, initial_state = row
+        known = self._states.get(project)
+        if known and known.version == version:
+            return known
+        if snapshot_id is None:
+            state = ProjectState(version, orjson.loads(initial_state or "{}"))
+        else:
+            state = ProjectState(version, orjson.loads(self._snapshot_document(snapshot_id)), snapshot_id)
+        self._states[project] = state
+        return state
+
+    async def state_schema(self, project: str) -> Mapping[str, Json] | None:
+        row = self._row("SELECT state_schema FROM heads WHERE project = ?", project)
+        return orjson.loads(row[0]) if row and row[0] else None
+
+    async def snapshot(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
+        row = self._row("SELECT project, version FROM snapshots WHERE snapshot_id = ?", snapshot_id)
+        if row is None:
+            return None
+        return row[0], ProjectState(row[1], orjson.loads(self._snapshot_document(snapshot_id)), snapshot_id)
+
+    def _snapshot_document(self, snapshot_id: str) -> bytes:
+        row = self._row(
+            "SELECT b.data FROM snapshots s JOIN blobs b ON b.hash = s.document WHERE s.snapshot_id = ?", snapshot_id
+        )
+        if row is None:
+            raise StorageError(f"the document of snapshot `{snapshot_id}` is missing", code=5004)
+        return bytes(row[0])
+
+    async def claimed(self, agent_id: str, request_id: str) -> tuple[str, str] | None:
+        row = self._row(
+            "SELECT call_id, input_hash FROM requests WHERE agent_id = ? AND request_id = ?", agent_id, request_id
+        )
+        return (row[0], row[1]) if row else None
+
+    async def entries_of(self, call_id: str) -> Sequence[Entry]:
+        rows = self._rows(f"SELECT {ENTRY_COLUMNS} FROM entries WHERE call_id = ? ORDER BY project, seq", call_id)  # noqa: S608
+        return [entry_of(row) for row in rows]
+
+    async def used(self, project: str, charge: Charge) -> float:
+        return applying.used_of(self._reader, project, charge)
+
+    async def denied_since(self, project: str, signature: str, since: float) -> bool:
+        row = self._row(
+            "SELECT 1 FROM refusals WHERE project = ? AND signature = ? AND at > ?", project, signature, iso(since)
+        )
+        return row is not None
+
+    async def question(self, call_id: str) -> tuple[Question, str | None, tuple[str, ...]] | None:
+        row = self._row("SELECT question, resolution, approved_by FROM pending_requests WHERE call_id = ?", call_id)
+        if row is None or row[0] is None:
+            return None
+        return question_of(row[0]), row[1], tuple(orjson.loads(row[2]))
+
+    async def questions(self) -> Sequence[Question]:
+        rows = self._rows(
+            "SELECT question FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL ORDER BY created_at"
+        )
+        return [question_of(row[0]) for row in rows]
+
+    async def wait_for_answer(self, call_id: str, timeout_s: float) -> None:
+        await self._news.wait(call_id, timeout_s)
+
+    async def last_policy_hash(self) -> str | None:
+        row = self._row("SELECT body ->> '$.policy_hash' FROM entries WHERE kind = 'policy' ORDER BY id DESC LIMIT 1")
+        return row[0] if row else None
+
+    async def blob(self, hash: str) -> bytes | None:
+        row = self._row("SELECT data FROM blobs WHERE hash = ?", hash)
+        return bytes(row[0]) if row else None
+
+    async def insert_pending(
+        self, request_id: str, tool_name: str, args: Mapping[str, Json], signature: str, expires_at: float
+    ) -> None:
+        await self.commit(
+            Work(
+                "default",
+                pending=PendingRow(request_id, tool_name, orjson.dumps(args), signature, self._clock.now(), expires_at),
+            )
+        )
+
+    async def get_pending(self, request_id: str) -> dict[str, Any] | None:
+        row = self._row(f"SELECT {PENDING_COLUMNS} FROM pending_requests WHERE request_id = ?", request_id)  # noqa: S608
+        return pending_of(row) if row else None
+
+    async def delete_pending(self, request_id: str) -> None:
+        pending = self._row("SELECT call_id FROM pending_requests WHERE request_id = ?", request_id)
+        if pending:
+            await self.commit(Work("default", unholds=pending[0]))
+
+    async def cleanup_stale_requests(self) -> list[dict[str, Any]]:
+        """Delete the questions whose deadline has passed and return them, so that whoever asked can say so."""
+        rows = self._rows(
+            f"SELECT {PENDING_COLUMNS}, call_id FROM pending_requests"  # noqa: S608
+            " WHERE expires_at <= ? AND resolution IS NULL ORDER BY expires_at",
+            iso(self._clock.now()),
+        )
+        for row in rows:
+            await self.commit(Work("default", unholds=row[-1]))
+        return [pending_of(row) for row in rows]
+
+    async def close(self) -> None:
+        self._news.close()
+        await asyncio.to_thread(self._writer.close)
+        self._project_locks.close()
+        self._reader.close()
+        with self._writer_lock.held():
+            self._instance_lock.release()
+        self._writer_lock.close()
+
+    def _row(self, sql: str, *values: object) -> Any:
+        try:
+            return self._reader.execute(sql, values).fetchone()
+        except sqlite3.Error as error:
+            raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
+
+    def _rows(self, sql: str, *values: object) -> list[Any]:
+        try:
+            return self._reader.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
+
+
+PENDING_COLUMNS = "request_id, tool_name, args, signature, created_at, expires_at"
+
+
+def pending_of(row: Sequence[Any]) -> dict[str, Any]:
+    request_id, tool_name, args, signature, created_at, expires_at = row[:6]
+    return {
+        "request_id": request_id,
+        "tool_name": tool_name,
+        "args": orjson.loads(args),
+        "signature": signature,
+        "created_at": epoch(created_at),
+        "expires_at": epoch(expires_at),
+    }
+
+
+def question_of(text: str) -> Question:
+    fields = orjson.loads(text)
+    for name in ("signatures", "sensitive"):
+        fields[name] = tuple(fields[name])
+    fields["reasons"] = tuple(fields["reasons"])
+    return Question(**fields)
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    fields = list(row)
+    body = fields[11]
+    fields[11] = body.encode() if body is not None else None
+    return Entry(*fields)

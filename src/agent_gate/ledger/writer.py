@@ -1,0 +1,238 @@
+"""The writer thread: one transaction and one fsync for all who wait."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
+from agent_gate.ledger.apply import apply
+from agent_gate.ledger.connection import connect
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.locks import WriterLock
+from agent_gate.ledger.migrate import PAGE_BYTES
+from agent_gate.ledger.trust import check_against_anchor, check_heads
+from agent_gate.model.entry import Applied, Committed, Work
+from agent_gate.model.errors import GateError, StorageError
+from agent_gate.model.limits import (
+    BUSY_TIMEOUT_S,
+    WAL_CHECKPOINT_BYTES,
+    WRITER_GROUP_MAX,
+    WRITER_QUEUE_MAX,
+    WRITER_REOPEN_AFTER_S,
+)
+from agent_gate.model.moment import iso
+
+Result = Committed | Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One caller's work and where its result goes."""
+
+    work: Work
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Committed]
+
+
+class Writer:
+    """Owns the writing connection. A storage error stops it; it reopens and checks before it writes again."""
+
+    def __init__(
+        self,
+        files: LedgerFiles,
+        key: AnchorKey,
+        lock: WriterLock,
+        instance: str,
+        now: Callable[[], float],
+        on_reopen: Callable[[sqlite3.Connection], Sequence[Work]],
+    ) -> None:
+        """Call it under the writer lock. `on_reopen` names the work that a reopened ledger owes its past."""
+        self._files, self._key, self._lock, self._instance = files, key, lock, instance
+        self._now = now
+        self._on_reopen = on_reopen
+        self._queue: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._connection = connect(files.db)
+        self._anchor = Anchor(files, key)
+        self._anchor.compact_if_long(iso(now()))
+        self._acknowledged: Heads = {}
+        self._broken_since: float | None = None
+        self._wal_bytes = 0
+        self._closed = False
+        self._thread = threading.Thread(target=self._serve, name="agent-gate-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, work: Work) -> asyncio.Future[Committed]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Committed] = loop.create_future()
+        if self._closed:
+            future.set_exception(StorageError("the ledger is closed"))
+        elif self._queue.qsize() >= WRITER_QUEUE_MAX:
+            future.set_exception(StorageError("too many writes are waiting", suggestion="try again later"))
+        else:
+            self._queue.put(Ticket(work, loop, future))
+        return future
+
+    def commit_now(self, works: Sequence[Work]) -> list[Result]:
+        """Under the writer lock, before the thread runs or while it reopens: work that the past needs."""
+        results = self._transaction(works)
+        self._after_commit(works, results)
+        return results
+
+    def close(self) -> None:
+        """Finish what waits, then close the connection and the anchor."""
+        self._closed = True
+        self._queue.put(None)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        running = True
+        while running:
+            tickets, running = self._take()
+            if tickets:
+                self._commit_group(tickets)
+            self._sync_anchor_if_due()
+        self._close_files()
+
+    def _take(self) -> tuple[list[Ticket], bool]:
+        """All that waits, up to the bound of one group; False at the end."""
+        tickets: list[Ticket] = []
+        try:
+            item = self._queue.get(timeout=self._anchor.sync_in_s())
+            while item is not None:
+                tickets.append(item)
+                if len(tickets) == WRITER_GROUP_MAX:
+                    return tickets, True
+                item = self._queue.get_nowait()
+            return tickets, False
+        except queue.Empty:
+            return tickets, True
+
+    def _deliver(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
+        """One wake-up for each event loop, however many of its callers waited."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Committed], Result]]] = {}
+        for ticket, result in zip(tickets, results, strict=True):
+            by_loop.setdefault(ticket.loop, []).append((ticket.future, result))
+        for loop, pairs in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_resolve_all, pairs)
+            except RuntimeError:
+                continue  # that loop is closed: nobody waits there any more
+
+    def _commit_group(self, tickets: Sequence[Ticket]) -> None:
+        """Commit, answer, anchor: the callers go on as soon as their entries are durable."""
+        works = [ticket.work for ticket in tickets]
+        with self._lock.held():
+            try:
+                if self._broken_since is not None:
+                    self._reopen()
+                results = self._transaction(works)
+            except GateError as error:
+                results = [error] * len(works)
+            except (sqlite3.Error, OSError) as error:
+                results = [self._stop(error)] * len(works)
+            self._deliver(tickets, results)
+            self._after_commit(works, results)
+
+    def _transaction(self, works: Sequence[Work]) -> list[Result]:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                return [StorageError("the database is locked by another program", suggestion="try again")] * len(works)
+            raise
+        try:
+            results: list[Result] = [apply(connection, work, self._instance) for work in works]
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError, ValueError, TypeError, AssertionError) as error:
+            connection.execute("ROLLBACK")
+            if len(works) == 1:
+                return [error]
+            return [self._transaction([work])[0] for work in works]
+        connection.execute("COMMIT")
+        return results
+
+    def _after_commit(self, works: Sequence[Work], results: Sequence[Result]) -> None:
+        moved: Heads = {
+            work.project: (result.seq, result.hash)
+            for work, result in zip(works, results, strict=True)
+            if isinstance(result, Applied) and work.entries
+        }
+        if not moved:
+            return
+        self._acknowledged |= moved
+        try:
+            self._anchor.append(iso(self._now()), moved)
+            self._checkpoint_if_long(works)
+        except (OSError, sqlite3.Error) as error:
+            self._stop(error)  # committed all the same: only the next group is refused until it can be anchored
+
+    def _checkpoint_if_long(self, works: Sequence[Work]) -> None:
+        """Start the write-ahead log over, in place: appending to a file that grows makes every fsync twice as slow."""
+        self._wal_bytes += PAGE_BYTES * 4 + sum(PAGE_BYTES + len(entry.body) for work in works for entry in work.entries)
+        if self._wal_bytes < WAL_CHECKPOINT_BYTES:
+            return
+        self._wal_bytes = 0
+        self._connection.execute("PRAGMA busy_timeout = 20")
+        self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+
+    def _stop(self, error: Exception) -> StorageError:
+        """After a failed write nothing in memory can be trusted: refuse until the files were opened and checked anew."""
+        self._broken_since = time.monotonic()
+        return StorageError(
+            f"the ledger cannot be written: {error}", suggestion="free space or mend the disk; it reopens by itself"
+        )
+
+    def _reopen(self) -> None:
+        assert self._broken_since is not None
+        if time.monotonic() < self._broken_since + WRITER_REOPEN_AFTER_S:
+            raise StorageError("the ledger could not be written a moment ago", suggestion="try again in a second")
+        self._connection.close()
+        self._anchor.close()
+        self._connection = connect(self._files.db)
+        self._anchor = Anchor(self._files, self._key)
+        check_heads(self._connection, self._acknowledged)
+        check_against_anchor(self._connection, self._files, self._key)
+        for result in self.commit_now(self._on_reopen(self._connection)):
+            if isinstance(result, Exception):
+                raise result
+        self._broken_since = None
+
+    def _sync_anchor_if_due(self) -> None:
+        if self._anchor.sync_in_s() == 0.0:
+            with self._lock.held():
+                self._sync_anchor()
+
+    def _sync_anchor(self) -> None:
+        try:
+            self._anchor.sync(iso(self._now()))
+        except OSError as error:
+            self._stop(error)
+
+    def _close_files(self) -> None:
+        with self._lock.held():
+            if self._anchor.sync_in_s() is not None:
+                self._sync_anchor()
+            self._anchor.close()
+            try:
+                self._connection.close()
+            except sqlite3.Error:
+                return  # nothing that was acknowledged depends on a clean close
+
+
+def _resolve_all(pairs: Sequence[tuple[asyncio.Future[Committed], Result]]) -> None:
+    for future, result in pairs:
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

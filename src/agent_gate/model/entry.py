@@ -1,0 +1,273 @@
+"""Facts on their way into the ledger: entries, and the work that one transaction does with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from agent_gate.model.approval import Question
+from agent_gate.model.tool import Json
+
+GATE_PROJECT = "_gate"
+"""The chain for facts that belong to no project: policies, refusals at the door."""
+
+
+class Kind(Enum):
+    RUN = "run"
+    HELD = "held"
+    ANSWERED = "answered"
+    PERFORMING = "performing"
+    SETTLED = "settled"
+    JUDGED = "judged"
+    EFFECT = "effect"
+    REVERTED = "reverted"
+    POLICY = "policy"
+    PROJECT = "project"
+    ERASED = "erased"
+    DOOR = "door"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One entry before it has a place in the chain."""
+
+    kind: Kind
+    at: str
+    body: bytes
+    """Canonical JSON; holds the signatures and a random salt, so that an erased body cannot be guessed."""
+    call_id: str | None = None
+    run_id: str | None = None
+    request_id: str | None = None
+    agent_id: str | None = None
+    tool: str | None = None
+    signature: str | None = None
+    status: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One agent's request id, used once."""
+
+    agent_id: str
+    request_id: str
+    call_id: str
+    input_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """Something counted within a window of buckets; `limit` None only counts."""
+
+    scope: str
+    bucket: int
+    window: int
+    """How many buckets, this one included, are added up."""
+    amount: float
+    limit: float | None
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """A project's next state, valid only on top of the version that it was computed from."""
+
+    expected_version: int
+    snapshot_id: str
+    document: bytes
+    document_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """An answer (or the end) of an open question; checked against the question as it stands in the ledger."""
+
+    call_id: str
+    nonce: str
+    at: float
+    resolution: str
+    """`approved`, `denied`, `expired`, `withdrawn`"""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A bare pending request, as the core-engine document stores it; a question adds who is asked and what was shown."""
+
+    request_id: str
+    tool_name: str
+    args: bytes
+    signature: str
+    created_at: float
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    effect_id: str
+    call_id: str
+    tool: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectChange:
+    """A new project, or another status of one."""
+
+    status: str
+    create: bool = False
+    initial_state: bytes | None = None
+    state_schema: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one caller wants committed: all of it or none, in one transaction with whoever else waits."""
+
+    project: str
+    entries: tuple[Draft, ...] = ()
+    must_be_open: bool = False
+    """Refused where the project is archived or locked."""
+    claim: Claim | None = None
+    opens: tuple[str, str] | None = None
+    """(`call` or `run`, id) that stays in doubt until it is closed."""
+    closes: str | None = None
+    charges: tuple[Charge, ...] = ()
+    releases: tuple[Charge, ...] = ()
+    state: StateChange | None = None
+    holds: Question | None = None
+    pending: PendingRow | None = None
+    resolves: Resolve | None = None
+    unholds: str | None = None
+    outbox: tuple[OutboxRow, ...] = ()
+    outbox_done: str | None = None
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    project_change: ProjectChange | None = None
+    erases: tuple[str, ...] = ()
+    """Calls whose bodies become tombstones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    seq: int
+    hash: bytes
+    state_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotOpen:
+    status: str
+    """`missing`, `archived`, `locked`, `exists`"""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTaken:
+    call_id: str
+    input_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    charge: Charge
+    used: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateMoved:
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotPending:
+    why: str
+    """`missing`, `answered`, `late`, `other`"""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyClosed:
+    id: str
+
+
+Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed
+Committed: TypeAlias = Applied | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectHead:
+    """A project as it stands: its status, the end of its chain and the version of its state."""
+
+    project: str
+    seq: int
+    hash: bytes
+    state_version: int
+    snapshot_id: str | None
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectState:
+    version: int
+    document: Json
+    snapshot_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One fact as it stands in the ledger."""
+
+    project: str
+    seq: int
+    at: str
+    kind: str
+    run_id: str | None
+    call_id: str | None
+    request_id: str | None
+    agent_id: str | None
+    tool: str | None
+    signature: str | None
+    status: str | None
+    body: bytes | None
+    """None where it was erased."""
+    body_hash: bytes
+    prev_hash: bytes
+    hash: bytes
+
+    def to_json(self, body: Mapping[str, Json] | None) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            key: value
+            for key in (
+                "project",
+                "seq",
+                "at",
+                "kind",
+                "run_id",
+                "call_id",
+                "request_id",
+                "agent_id",
+                "tool",
+                "signature",
+                "status",
+            )
+            if (value := getattr(self, key)) is not None
+        }
+        fields["body"] = body
+        fields |= {key: getattr(self, key).hex() for key in ("body_hash", "prev_hash", "hash")}
+        return fields
+
+
+@dataclass
+class AuditEntry:
+    """The core-engine document's audit record; moments are epoch seconds."""
+
+    request_id: str
+    timestamp: float
+    tool_name: str
+    args: dict[str, Any]
+    signature: str
+    decision: str
+    resolution: str | None = None
+    resolved_by: str | None = None
+    resolved_at: float | None = None
+    execution_result: Any = None
+    agent_id: str = "default"
