@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agent_gate.model.approval import Question
+from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.entry import Charge, Committed, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.errors import Problem
 from agent_gate.model.tool import Json, ToolDeclaration
 
 
@@ -120,3 +123,61 @@ class Ledger(Protocol):
     async def cleanup_stale_requests(self) -> list[dict[str, Any]]: ...
 
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a tool's own binder found: the names that rules match, and the things that will be touched."""
+
+    signatures: tuple[str, ...]
+    resources: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewState:
+    """What a pure tool returns: the state after it, and what to tell the agent."""
+
+    state: Json
+    message: str = ""
+    data: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """One tool as the gate holds it: the declaration, and the ways to bind and to do it."""
+
+    declaration: ToolDeclaration
+    service: str
+    validate: Callable[[Json], str | None]
+    """What is wrong with the arguments, or None."""
+    act: Callable[[BoundCall], Awaitable[Json]] | None = None
+    """Effects `read` and `write`."""
+    transition: Callable[[dict[str, Json], Json], NewState] | None = None
+    """Effect `none`: pure, on copies."""
+    bind: Callable[[Mapping[str, Json]], Awaitable[Binding]] | None = None
+    """For tools whose signature is more than their arguments."""
+    post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
+    """Runs after the commit, from the outbox; gets the outcome as JSON."""
+
+
+class Tools(Protocol):
+    """Everything that can be called here."""
+
+    def find(self, name: str) -> Hand | None: ...
+
+    def missing(self, name: str) -> Problem:
+        """Why a name leads to no hand."""
+        ...
+
+    def all(self) -> Sequence[Hand]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A bound call with what the later stages need beside it: its facts, its hand and its judged declaration."""
+
+    call: BoundCall
+    facts: Facts
+    hand: Hand
+    declaration: ToolDeclaration
+    charges: tuple[Charge, ...] = ()

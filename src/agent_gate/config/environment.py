@@ -57,7 +57,7 @@ class _Substitution:
             if not _NAME.match(name):
                 self.problems.append((place, f"{shown(reference[0])} does not name an environment variable"))
             elif name not in os.environ:
-                self.problems.append((place, f"environment variable {name} is not set; set it, or write the value here"))
+                self.problems.append((place, f"environment variable {name} is not set; set it, or write a value"))
             else:
                 return _without_surrogates(os.environ[name], name, place, self.problems)
             return reference[0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TypeAlias
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 from agent_gate.model.tool import Json
 
@@ -26,6 +27,30 @@ def field_name(field: Field) -> str:
         else:
             name += f"[{_escaped(step)}]"
     return name
+
+
+def value_at(value: Json, *field: str | int) -> Json:
+    """The value of a field, or None where the way to it ends or bends."""
+    for step in field:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def mapping_at(value: Json, *field: str | int) -> dict[str, Any]:
+    """The mapping in a field; empty where there is none."""
+    found = value_at(value, *field)
+    return found if isinstance(found, dict) else {}
+
+
+def mappings_at(value: Json, *field: str | int) -> Iterator[tuple[Field, dict[str, Any]]]:
+    """The mappings in the list of a field, each with its place."""
+    found = value_at(value, *field)
+    for number, item in enumerate(found if isinstance(found, list) else ()):
+        if isinstance(item, dict):
+            yield (*field, number), item
 
 
 def shown(value: Json) -> str:

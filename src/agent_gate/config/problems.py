@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from agent_gate.config.environment import substitute
-from agent_gate.config.places import Field, shown
+from agent_gate.config.places import Field, field_name, shown
 from agent_gate.config.wording import wording
 from agent_gate.config.yaml_file import Document
 from agent_gate.model.errors import ConfigError
@@ -25,22 +24,24 @@ class Problems:
     def __init__(self, document: Document) -> None:
         self.document = document
         self._found: list[tuple[Field, str]] = []
+        self._blamed: set[Field] = set()
 
     def add(self, place: Field, text: str) -> None:
         self._found.append((place, text))
+        self._blamed.add(place)
 
     def shown(self, place: Field, value: Json) -> str:
         """The value in the words of the file; one that came from the environment only by its variable."""
         return f"the value of {self.document.variables[place]}" if place in self.document.variables else shown(value)
 
     def blames(self, place: Field) -> bool:
-        return any(found == place for found, _ in self._found)
+        return place in self._blamed
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
     def texts(self) -> list[str]:
-        ordered = sorted(self._found, key=lambda problem: self.document.line_of(problem[0]) or 0)
+        ordered = sorted(self._found, key=lambda found: (self.document.line_of(found[0]) or 0, field_name(found[0])))
         texts = [f"{self.document.where(place)}: {text}" for place, text in ordered[:_PROBLEMS_MAX]]
         if len(ordered) > _PROBLEMS_MAX:
             texts.append(f"{self.document.name}: and more; these first")
@@ -60,19 +61,15 @@ def with_environment(document: Document) -> tuple[Document, Problems]:
     return replaced, problems
 
 
-def check_schema(document: Document, schema_name: str, problems: Problems) -> None:
-    """Adds everything in which the document differs from one of the schemas shipped here."""
+def check_schema(document: Document, schema_name: str, problems: Problems) -> bool:
+    """Adds everything in which the document differs from one of the schemas shipped here; False if that is too much."""
     schema, validator = _schema(schema_name)
-    for error in islice(validator.iter_errors(document.value), _PROBLEMS_MAX + 1):
+    errors = list(islice(validator.iter_errors(document.value), _PROBLEMS_MAX + 1))
+    for error in errors:
         for place, text in _readable(error, schema, problems):
             if not problems.blames(place):
                 problems.add(place, text)
-
-
-def with_value(document: Document, problems: Problems, value: Json) -> Document:
-    """The same document with another value, for both the reader and the messages."""
-    problems.document = replace(document, value=value)
-    return problems.document
+    return len(errors) <= _PROBLEMS_MAX
 
 
 @cache
@@ -91,7 +88,7 @@ def _readable(error: Any, schema: dict[str, Any], problems: Problems) -> Iterato
     words = "the value" if part.get("writeOnly") and value not in ("", None) else problems.shown(place, value)
     name, limit = error.kind.name, error.kind.value
     if name == "required":
-        yield (*place, limit), f"missing; {part['properties'][limit].get('description', 'this field is required')}"
+        yield (*place, limit), f"missing; {_description(schema, part['properties'][limit])}"
     elif name == "additionalProperties":
         yield from (((*place, key), _unknown(key, part)) for key in limit)
     else:
@@ -103,6 +100,11 @@ def _part(schema: dict[str, Any], steps: Iterable[str | int]) -> dict[str, Any]:
     for step in steps:
         part = part[step]
     return part if isinstance(part, dict) else {}
+
+
+def _description(schema: dict[str, Any], part: dict[str, Any]) -> str:
+    named = part if "description" in part else _part(schema, part.get("$ref", "#").split("/")[1:])
+    return str(named.get("description", "this field is required"))
 
 
 def _unknown(key: str, part: dict[str, Any]) -> str:

@@ -29,7 +29,7 @@ def wording(keyword: str, limit: Any, value: Json, words: str, part: dict[str, A
         case "const":
             return f"{words} is not {limit}; it is the only value here"
         case "pattern":
-            return f"{words} is not {part['description']}"
+            return f"{'empty, which' if words == '``' else words} is not {part['description']}"
         case "minimum" | "exclusiveMinimum":
             return f"{words} is too small; it must be {'at least' if keyword == 'minimum' else 'more than'} {limit}"
         case "maximum":

@@ -38,7 +38,7 @@ class Document:
         line, below = self.lines
         for step in place:
             try:
-                line, below = below[step]  # type: ignore[index]  # a miss of any kind ends the walk
+                line, below = below[step]
             except (KeyError, IndexError, TypeError):
                 break
         return line
@@ -56,10 +56,11 @@ def load_yaml(path: PathLike) -> Document:
         with Path(path).open("rb") as file:
             data = file.read(YAML_BYTES_MAX + 1)
     except FileNotFoundError:
-        raise ConfigError(f"{name}: no such file", suggestion="check the path, or write one with `agent-gate init`")
+        hint = "check the path, or write one with `agent-gate init`"
+        raise ConfigError(f"{name}: no such file", suggestion=hint) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"{name}: cannot be read: {reason}", suggestion="check the path and its permissions") from None
+        raise ConfigError(f"{name}: cannot be read: {reason}", suggestion="check its permissions") from None
     return parse_yaml(data, name)
 
 

@@ -70,13 +70,13 @@ class Anchor:
         self._key = key
         self._unsigned: Heads = {}
         self._unsigned_since: float | None = None
-        self._open()
+        self._descriptor, self._inode = self._open()
         _cut_partial_line(self._descriptor)
 
     def append(self, at: str, heads: Heads) -> None:
         if not self._is_current():
             os.close(self._descriptor)
-            self._open()
+            self._descriptor, self._inode = self._open()
         payload = _payload(at, heads)
         self._write(payload + b"\t" + self._key.mac(payload) + b"\n")
         self._unsigned |= heads
@@ -112,9 +112,9 @@ class Anchor:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def _open(self) -> None:
-        self._descriptor = open_private(self._files.anchor, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        self._inode = os.fstat(self._descriptor).st_ino
+    def _open(self) -> tuple[int, int]:
+        descriptor = open_private(self._files.anchor, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        return descriptor, os.fstat(descriptor).st_ino
 
     def _is_current(self) -> bool:
         """False where another process compacted the anchor."""

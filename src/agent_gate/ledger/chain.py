@@ -25,7 +25,7 @@ def header_bytes(
     status: str | None,
     body_hash: bytes,
 ) -> bytes:
-    """Canonical JSON of what the chain covers: the keys are written in sorted order, all values are text or integers."""
+    """Canonical JSON of what the chain covers: keys in sorted order, all values text or integers."""
     return orjson.dumps(
         {
             "agent_id": agent_id,

@@ -165,7 +165,8 @@ class SqliteLedger:
 
     async def questions(self) -> Sequence[Question]:
         rows = self._rows(
-            "SELECT question FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL ORDER BY created_at"
+            "SELECT question FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL"
+            " ORDER BY created_at"
         )
         return [question_of(row[0]) for row in rows]
 

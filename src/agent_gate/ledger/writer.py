@@ -175,8 +175,10 @@ class Writer:
             self._stop(error)  # committed all the same: only the next group is refused until it can be anchored
 
     def _checkpoint_if_long(self, works: Sequence[Work]) -> None:
-        """Start the write-ahead log over, in place: appending to a file that grows makes every fsync twice as slow."""
-        self._wal_bytes += PAGE_BYTES * 4 + sum(PAGE_BYTES + len(entry.body) for work in works for entry in work.entries)
+        """Start the write-ahead log over, in place: a file that grows makes every fsync twice as slow."""
+        self._wal_bytes += PAGE_BYTES * 4 + sum(
+            PAGE_BYTES + len(entry.body) for work in works for entry in work.entries
+        )
         if self._wal_bytes < WAL_CHECKPOINT_BYTES:
             return
         self._wal_bytes = 0
@@ -185,7 +187,7 @@ class Writer:
         self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
 
     def _stop(self, error: Exception) -> StorageError:
-        """After a failed write nothing in memory can be trusted: refuse until the files were opened and checked anew."""
+        """After a failed write nothing in memory can be trusted: refuse until the files are opened and checked anew."""
         self._broken_since = time.monotonic()
         return StorageError(
             f"the ledger cannot be written: {error}", suggestion="free space or mend the disk; it reopens by itself"

@@ -43,6 +43,8 @@ class CallRequest:
     wait: bool = True
     """Whether the caller waits while a person thinks; otherwise an ask answers `pending_approval`."""
     simulate: bool = False
+    time_left_s: float | None = None
+    """What is left of the run's global timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class BoundCall:
     call_id: str
     request: CallRequest
     args: Mapping[str, Json]
-    args_json: bytes
-    """Canonical bytes of what is recorded: secret arguments stand as their keyed hash."""
+    recorded_args: Mapping[str, Json]
+    """What is written down and shown: secret arguments stand as their keyed hash."""
     signatures: tuple[str, ...]
     bound_hash: str
     input_hash: str
@@ -85,6 +87,8 @@ class Facts:
     usage: Usage = field(default_factory=Usage)
     can_ask: bool = True
     """Whether anybody could answer a question; where nobody can, an ask is a deny."""
+    refused_recently: bool = False
+    """Whether a person said no to one of the signatures within the cooldown."""
 
     def to_json(self) -> dict[str, Any]:
         """The recorded form; what has its ordinary value is left out, and the state is named by its version."""
@@ -99,6 +103,8 @@ class Facts:
             fields["confirmed"] = True
         if not self.can_ask:
             fields["can_ask"] = False
+        if self.refused_recently:
+            fields["refused_recently"] = True
         usage = self.usage
         for key, value in (
             ("minute", usage.minute),

@@ -93,7 +93,7 @@ class Resolve:
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A bare pending request, as the core-engine document stores it; a question adds who is asked and what was shown."""
+    """A bare pending request, as the core-engine document stores it; a question adds who is asked."""
 
     request_id: str
     tool_name: str

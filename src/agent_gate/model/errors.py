@@ -90,9 +90,7 @@ class Problem:
     def from_json(cls, fields: dict[str, object]) -> Problem:
         code = fields["code"]
         assert isinstance(code, int)
-        return cls(
-            code, str(fields.get("detail", "")), str(fields.get("suggestion", "")), str(fields.get("stage", ""))
-        )
+        return cls(code, str(fields.get("detail", "")), str(fields.get("suggestion", "")), str(fields.get("stage", "")))
 
     def __str__(self) -> str:
         text = f"{self.name}: {self.detail}"

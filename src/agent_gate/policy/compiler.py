@@ -63,7 +63,7 @@ class Compiler:
         self._names = names
         self.used: set[str] = set()
 
-    def compile(self, node: ast.expr) -> Run:  # noqa: PLR0911  # one line for each kind of node
+    def compile(self, node: ast.expr) -> Run:
         match node:
             case ast.Constant():
                 return self._constant(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent_gate.model.errors import ConfigError
@@ -46,8 +46,7 @@ class RuleIndex:
     """
 
     def __init__(self, rules: Sequence[PermissionRule], defaults: Sequence[PermissionRule]) -> None:
-        _refuse_unknown_actions(rules, defaults)
-        conditions = _conditions(rules, defaults)
+        conditions = _compiled_conditions(rules, defaults)
         self._patterns: list[str] = []
         self._answers: list[Match] = []
         self._conditions: list[Expression | None] = []
@@ -66,7 +65,7 @@ class RuleIndex:
         self._matchers: list[Matcher | None] = [None] * len(self._patterns)
         self._matchers_made = 0
         self._exact: dict[str, list[int]] = {}
-        self._plain: list[tuple[int, int]] = []
+        self._plain: list[list[tuple[int, int]]] = []
         self._literals: LiteralIndex | None = None
         self._index()
 
@@ -92,11 +91,96 @@ class RuleIndex:
         hits = self._exact.get(signature, _NOTHING)
         if self._literals is not None:
             hits = hits + self._literals.candidates(signature)
-        if len(hits) > 1:
-            hits = sorted(hits)
+            if len(hits) > 1:
+                hits.sort()
+        found = self._verified(hits, signature)
+        return self._merged(found, signature) if self._plain else found
+
+    def _verified(self, ranks: Iterable[int], signature: str) -> Iterator[int]:
         matchers = self._matchers
-        if self._plain:
-            hits = yield from self._matching_plain(signature, hits)
-        for rank in hits:
+        for rank in ranks:
             if (matchers[rank] or self._matcher(rank))(signature):
                 yield rank
+
+    def _merged(self, found: Iterator[int], signature: str) -> Iterator[int]:
+        """What was found by literals together with what has to be tried one by one."""
+        matchers = self._matchers
+        next_found = next(found, _ENDLESS)
+        absent = 0
+        for block in self._plain:
+            for rank, needed in block:
+                while next_found < rank:
+                    yield next_found
+                    next_found = next(found, _ENDLESS)
+                if not needed & absent and (matchers[rank] or self._matcher(rank))(signature):
+                    yield rank
+            # Which characters are missing is worth knowing only if the first block did not decide.
+            absent = ~characters(signature)
+        while next_found < _ENDLESS:
+            yield next_found
+            next_found = next(found, _ENDLESS)
+
+    def _matcher(self, rank: int) -> Matcher:
+        if self._matchers_made >= _MATCHERS_MAX:
+            self._matchers[:] = [None] * len(self._matchers)
+            self._matchers_made = 0
+        made = self._matchers[rank] = matcher(self._patterns[rank])
+        self._matchers_made += 1
+        return made
+
+    def _index(self) -> None:
+        globs: dict[int, list[str]] = {}
+        for rank, pattern in enumerate(self._patterns):
+            if is_glob(pattern):
+                globs[rank] = literals(pattern)
+            else:
+                self._exact.setdefault(pattern, []).append(rank)
+        helpful: dict[int, list[str]] = {}
+        plain: list[tuple[int, int]] = []
+        for rank, runs in globs.items():
+            telling = [run for run in runs if len(run) >= LITERAL_CHARS_MIN]
+            if telling and len(globs) > _GLOBS_FEW:
+                helpful[rank] = telling
+            else:
+                plain.append((rank, characters(*runs)))
+        self._plain = [block for block in (plain[:_GLOBS_FEW], plain[_GLOBS_FEW:]) if block]
+        if helpful:
+            self._literals = LiteralIndex(helpful)
+
+
+def _values(env: Callable[[], Mapping[str, object]] | None) -> Mapping[str, object]:
+    if env is None:
+        raise ExpressionError("there is nothing to evaluate it on")
+    return env()
+
+
+def _ranked(rules: Sequence[PermissionRule], defaults: Sequence[PermissionRule]) -> Iterator[Match]:
+    """The answer of each rule, in order of rank."""
+    for tier in (Decision.DENY, Decision.ALLOW, Decision.ASK):
+        for rule in rules:
+            if rule.action == tier.value:
+                yield Match(tier, rule, "rule")
+    for rule in defaults:
+        yield Match(_DECISIONS[rule.action], rule, "default")
+
+
+def _compiled_conditions(
+    rules: Sequence[PermissionRule], defaults: Sequence[PermissionRule]
+) -> dict[str, Expression | None]:
+    """Every condition by its source; a ConfigError names all actions and conditions that are not valid."""
+    conditions: dict[str, Expression | None] = {"": None}
+    problems: list[str] = []
+    for section, listed in (("rules", rules), ("defaults", defaults)):
+        for number, rule in enumerate(listed):
+            if rule.action not in _DECISIONS:
+                problems.append(
+                    f"{section}[{number}] `{rule.pattern}`: action `{rule.action}` is unknown; write allow, deny or ask"
+                )
+            if rule.when not in conditions:
+                try:
+                    conditions[rule.when] = compile_expression(rule.when)
+                except ExpressionError as error:
+                    problems.append(f"{section}[{number}] `{rule.pattern}`: when: {error}")
+    if problems:
+        raise ConfigError.of_all(problems)
+    return conditions

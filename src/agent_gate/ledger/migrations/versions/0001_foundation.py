@@ -60,8 +60,10 @@ def _create_chain() -> None:
     )
     for project in ("default", "_gate"):
         op.execute(
-            "INSERT INTO heads (project, seq, hash, state_version, status, created_at)"
-            f" VALUES ('{project}', 0, zeroblob(32), 0, 'open', strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))"  # noqa: S608
+            sa.text(
+                "INSERT INTO heads (project, seq, hash, state_version, status, created_at)"
+                " VALUES (:project, 0, zeroblob(32), 0, 'open', strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))"
+            ).bindparams(project=project)
         )
 
 

@@ -1,0 +1,111 @@
+"""Composition root: settings in, a wired gate out; the only file that knows every adapter."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agent_gate.config import load_policy
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.approval import Approver
+from agent_gate.model.call import Agent
+from agent_gate.model.codec import canonical
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
+from agent_gate.model.limits import APPROVAL_TIMEOUT_S
+from agent_gate.model.moment import iso
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import Json
+from agent_gate.pipeline.admit import Admission
+from agent_gate.pipeline.bind import Binder
+from agent_gate.pipeline.effects import Effects
+from agent_gate.pipeline.hold import Holder
+from agent_gate.pipeline.perform import Performer
+from agent_gate.pipeline.settle import Settler
+from agent_gate.policy.judge import Judge
+from agent_gate.ports import Clock, Hand, Ids, Notifier
+from agent_gate.runtime import Gate, Stages
+from agent_gate.services.registry import ToolRegistry
+from agent_gate.services.state import StateService
+from agent_gate.system import RandomIds, SystemClock
+from agent_gate.toolkit import hand_of
+
+PolicySource = Policy | str | Path | Mapping[str, Json]
+
+
+class KeyedHashes:
+    """Secrets as their keyed hash, with the key of this ledger."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def keyed_hash(self, value: bytes) -> str:
+        return hmac.digest(self._key, value, "sha256").hex()
+
+
+@asynccontextmanager
+async def open_gate(
+    policy: PolicySource,
+    db: str | Path = "agent-gate.db",
+    *,
+    tools: Iterable[Callable[..., Any]] = (),
+    agent: Agent | None = None,
+    approvers: Sequence[Approver] = (),
+    notifier: Notifier | None = None,
+    approval_timeout_s: float = APPROVAL_TIMEOUT_S,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+) -> AsyncIterator[Gate]:
+    """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`."""
+    clock = clock or SystemClock()
+    ids = ids or RandomIds()
+    judge = Judge(policy if isinstance(policy, Policy) else load_policy(policy))
+    registry = ToolRegistry([*StateService().hands(), *map(hand_of, tools)])
+    ledger = SqliteLedger(db, clock, ids)
+    gate = wire(
+        ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, bool(approvers), approval_timeout_s
+    )
+    try:
+        await record_policy(ledger, judge, clock, ids)
+        yield gate
+    finally:
+        await gate.close()
+
+
+def wire(
+    ledger: SqliteLedger,
+    judge: Judge,
+    registry: ToolRegistry,
+    clock: Clock,
+    ids: Ids,
+    agent: Agent,
+    notifier: Notifier | None,
+    can_ask: bool,
+    approval_timeout_s: float,
+) -> Gate:
+    secrets = KeyedHashes(ledger.secret)
+    stages = Stages(
+        Admission(ledger, clock, secrets),
+        Binder(registry, ledger, clock, secrets, can_ask or notifier is not None),
+        Holder(ledger, clock, ids, notifier, approval_timeout_s),
+        Performer(ledger, clock, ids),
+        Settler(ledger, clock, ids),
+        Effects(ledger, clock, ids),
+    )
+    return Gate(stages, judge, registry, ledger, clock, ids, agent)
+
+
+async def record_policy(ledger: SqliteLedger, judge: Judge, clock: Clock, ids: Ids) -> None:
+    """Each version of the policy that a gate judges by is an entry."""
+    if await ledger.last_policy_hash() == judge.policy_hash:
+        return
+    source = canonical(dict(judge.policy.source))
+    body = canonical({"policy_hash": judge.policy_hash, "salt": ids.salt()})
+    draft = Draft(Kind.POLICY, iso(clock.now()), body)
+    await ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((judge.policy_hash, source),)))
+
+
+def hands_of(functions: Iterable[Callable[..., Any]]) -> list[Hand]:
+    return [hand_of(function) for function in functions]

@@ -1,0 +1,92 @@
+"""Loads plan.yaml: an ordered list of calls, checked before the first of them runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from agent_gate.config.places import Field, shown
+from agent_gate.config.problems import Problems, check_schema
+from agent_gate.config.yaml_file import Document, EmptyFileError, PathLike, load_yaml
+from agent_gate.model.codec import CodecError, normalise
+from agent_gate.model.errors import ConfigError, PlanValidationError
+from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.tool import Json
+
+FORMAT, EMPTY, ARGUMENTS = 3001, 3002, 3004
+
+_REFERENCE = re.compile(r"\$\{steps\.(?:([A-Za-z_][A-Za-z0-9_-]*)\.data(?:[.\[][^{}]*)?\})?")
+
+
+def load_plan(source: PathLike | Mapping[str, Json] = "plan.yaml") -> Plan:
+    """The plan in a file or a mapping; PlanValidationError names every problem at once."""
+    try:
+        document = _mapped(source) if isinstance(source, Mapping) else load_yaml(source)
+    except EmptyFileError as error:
+        _refuse(EMPTY, [error.problem.detail])
+    except ConfigError as error:
+        raise PlanValidationError(error.problem.detail, code=FORMAT, suggestion=error.problem.suggestion) from None
+    except CodecError as error:
+        _refuse(FORMAT, [f"plan: {error}"])
+    return _plan_of(document)
+
+
+def _mapped(mapping: Mapping[str, Json]) -> Document:
+    return Document("plan", normalise(mapping)[0])
+
+
+def _plan_of(document: Document) -> Plan:
+    if isinstance(document.value, dict) and document.value.get("steps", True) in ([], None):
+        _refuse(EMPTY, [f"{document.where(('steps',))}: a plan needs at least one step"])
+    problems = Problems(document)
+    check_schema(document, "plan", problems)
+    if not problems:
+        _check_ids(document.value["steps"], problems)
+    if problems:
+        _refuse(FORMAT, problems.texts())
+    _check_references(document.value["steps"], problems)
+    if problems:
+        _refuse(ARGUMENTS, problems.texts())
+    fields = document.value
+    return Plan(
+        tuple(PlanStep(**step) for step in fields["steps"]), **{key: fields[key] for key in fields if key != "steps"}
+    )
+
+
+def _refuse(code: int, texts: list[str]) -> NoReturn:
+    raise PlanValidationError("; ".join(texts), code=code) from None
+
+
+def _check_ids(steps: list[dict[str, Any]], problems: Problems) -> None:
+    first: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        name = step.get("id")
+        if name in first:
+            problems.add(("steps", number, "id"), f"{shown(name)} is already the id of steps[{first[name]}]")
+        elif name is not None:
+            first[name] = number
+
+
+def _check_references(steps: list[dict[str, Any]], problems: Problems) -> None:
+    earlier: set[str] = set()
+    for number, step in enumerate(steps):
+        for place, text in _texts(step.get("args", {}), ("steps", number, "args")):
+            for reference in _REFERENCE.finditer(text):
+                if reference[1] is None:
+                    problems.add(place, "a reference is written ${steps.<id>.data…}")
+                elif reference[1] not in earlier:
+                    problems.add(place, f"{shown(reference[0])} does not name an earlier step by its id")
+        if "id" in step:
+            earlier.add(step["id"])
+
+
+def _texts(value: Json, place: Field) -> Iterator[tuple[Field, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*place, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*place, index))

@@ -1,0 +1,146 @@
+"""config.yaml as typed, frozen data: where things are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agent_gate.model.tool import Json, Mode
+
+
+@dataclass(frozen=True)
+class TLSConfig:
+    cert: str
+    key: str
+
+
+@dataclass(frozen=True)
+class GatewayConfig:
+    host: str
+    port: int
+    tls: TLSConfig | None = None
+
+
+@dataclass(frozen=True)
+class AgentConfig:
+    token: str = field(repr=False)
+    id: str = "default"
+    roles: tuple[str, ...] = ("operator",)
+    projects: tuple[str, ...] = ("default",)
+    mode: Mode = Mode.ASSISTED
+    owner: str = ""
+
+
+@dataclass(frozen=True)
+class ApproverConfig:
+    id: str
+    token: str = field(default="", repr=False)
+    telegram_user_id: int | None = None
+    roles: tuple[str, ...] = ("operator",)
+
+
+@dataclass(frozen=True)
+class ProjectConfig:
+    initial_state: Mapping[str, Json] = field(default_factory=dict)
+    state_schema: Mapping[str, Json] | None = None
+
+
+@dataclass(frozen=True)
+class TelegramConfig:
+    token: str = field(repr=False)
+    chat_id: int
+    allowed_users: list[int]
+    api_base_url: str = "https://api.telegram.org"
+
+
+@dataclass(frozen=True)
+class MessengerConfig:
+    type: str
+    telegram: TelegramConfig | None = None
+
+
+@dataclass(frozen=True)
+class HomeAssistantConfig:
+    url: str
+    token: str = field(default="", repr=False)
+    """Empty: the owner's contact_info, then HOME_ASSISTANT_TOKEN."""
+    verify_ssl: bool = False
+    websocket_ping_interval: int = 30
+    poll_interval_seconds: int = 60
+    snapshot_interval_seconds: int = 300
+
+
+@dataclass(frozen=True)
+class McpServerConfig:
+    """An upstream server: a command to start, or a URL to connect to."""
+
+    command: str = ""
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str = field(default="", repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class ServicesConfig:
+    homeassistant: HomeAssistantConfig | None = None
+    mcp_servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StorageConfig:
+    type: str = "sqlite"
+    path: str = "agent-gate.db"
+    url: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class AnchorConfig:
+    path: str
+
+
+@dataclass(frozen=True)
+class RateLimitConfig:
+    max_pending_approvals: int = 10
+    max_requests_per_minute: int = 60
+
+
+@dataclass(frozen=True)
+class PolicyAgentConfig:
+    socket_path: str
+    name: str = "agent-gate"
+    fail_on_unknown: bool = True
+    policy_timeout_ms: int = 5000
+    max_body_size: int = 1_048_576
+    max_state_size: int = 65_536
+    max_concurrent_requests: int = 100
+    allow_empty_chain: bool = False
+    allow_uids: tuple[int, ...] = ()
+    """Besides the user that runs the gate."""
+
+
+@dataclass(frozen=True)
+class ChainPolicyConfig:
+    name: str
+    version: str = ""
+    metadata: Mapping[str, Json] = field(default_factory=dict, repr=False)
+    on_failure: str = "deny"
+
+
+@dataclass(frozen=True)
+class Config:
+    gateway: GatewayConfig
+    agent: AgentConfig | None
+    """The one agent of `agent:`; None where the file has `agents:`."""
+    messenger: MessengerConfig | None
+    services: ServicesConfig
+    storage: StorageConfig
+    approval_timeout: int = 900
+    rate_limit: RateLimitConfig = field(default_factory=RateLimitConfig)
+    agents: tuple[AgentConfig, ...] = ()
+    """Every agent, also the one of `agent:`."""
+    approvers: tuple[ApproverConfig, ...] = ()
+    projects: Mapping[str, ProjectConfig] = field(default_factory=lambda: {"default": ProjectConfig()})
+    anchor: AnchorConfig | None = None
+    policy_agent: PolicyAgentConfig | None = None
+    chains: Mapping[str, tuple[ChainPolicyConfig, ...]] = field(default_factory=dict)

@@ -1,0 +1,52 @@
+"""How performing went, before it is settled: what was reached, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_gate.model.codec import sha256_hex
+from agent_gate.model.errors import Problem
+from agent_gate.model.outcome import Status
+from agent_gate.model.tool import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A tool's result with its canonical bytes."""
+
+    data: Json
+    encoded: bytes
+    hash: str
+
+    @classmethod
+    def of(cls, data: Json, canonical_bytes: bytes) -> Output:
+        return cls(data, canonical_bytes, sha256_hex(canonical_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class NextState:
+    """The state that a pure tool made, and how it differs from the one before."""
+
+    document: bytes
+    hash: str
+    diff: tuple[Mapping[str, Json], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    status: Status
+    problem: Problem | None = None
+    output: Output | None = None
+    message: str = ""
+    next_state: NextState | None = None
+    acted: bool = False
+    """Whether the act was begun: then rate, quota and budget are charged."""
+
+    @classmethod
+    def denied(cls, problem: Problem) -> Ending:
+        return cls(Status.EXPIRED if problem.code == 1016 else Status.DENIED, problem)
+
+    @classmethod
+    def failed(cls, problem: Problem, *, acted: bool) -> Ending:
+        return cls(Status.ERROR, problem, acted=acted)

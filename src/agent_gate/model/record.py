@@ -1,0 +1,221 @@
+"""How a call is written down, and read back: drafts of its entries, and the outcome that a settled one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_gate.model.approval import Question
+from agent_gate.model.call import BoundCall, CallRequest, Facts
+from agent_gate.model.codec import canonical, restore
+from agent_gate.model.entry import Draft, Entry, Kind
+from agent_gate.model.errors import Problem
+from agent_gate.model.moment import epoch, iso
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Reason, Verdict
+
+INLINE_DATA_BYTES_MAX = 32_768
+"""A larger result lives in a blob of its own."""
+
+
+def output_blob(call_id: str) -> str:
+    """The name of the blob that holds a call's large result; not shared, so that erasing the call can erase it."""
+    return f"output:{call_id}"
+
+
+def held(bound: BoundCall, facts: Facts, verdict: Verdict, question: Question, instance: str, salt: str) -> Draft:
+    body = _first_body(bound, facts, verdict) | {
+        "bound_hash": bound.bound_hash,
+        "expires_at": iso(question.expires_at),
+        "instance": instance,
+        "nonce": question.nonce,
+        "salt": salt,
+        "started_at": iso(question.created_at),
+    }
+    return _draft(Kind.HELD, bound, question.created_at, body, None)
+
+
+def answered(question: Question, resolution: str, by: str, at: float, note: str, salt: str) -> Draft:
+    body: dict[str, Any] = {
+        "bound_hash": question.bound_hash,
+        "nonce": question.nonce,
+        "policy_hash": question.policy_hash,
+        "resolution": resolution,
+        "resolved_at": iso(at),
+        "resolved_by": by,
+        "salt": salt,
+        "signatures": list(question.signatures),
+    }
+    if note:
+        body["note"] = note
+    return Draft(
+        Kind.ANSWERED,
+        iso(at),
+        canonical(body),
+        question.call_id,
+        question.run_id,
+        None if question.request_id == question.call_id else question.request_id,
+        question.agent_id,
+        question.tool,
+        "\n".join(question.signatures),
+        resolution,
+    )
+
+
+def performing(
+    bound: BoundCall, facts: Facts, verdict: Verdict, at: float, instance: str, salt: str, first: bool
+) -> Draft:
+    """The intent: durable before the act."""
+    body = _first_body(bound, facts, verdict) if first else _later_body(bound, verdict)
+    body |= {"instance": instance, "salt": salt}
+    return _draft(Kind.PERFORMING, bound, at, body, None)
+
+
+def settled(
+    bound: BoundCall,
+    facts: Facts,
+    verdict: Verdict,
+    outcome: Outcome,
+    *,
+    first: bool,
+    salt: str,
+    output: tuple[bytes, str] | None = None,
+    resolution: Mapping[str, str] | None = None,
+    state_hash: str | None = None,
+) -> Draft:
+    """How the call ended; `output` is the canonical bytes of its data and their hash."""
+    body = _first_body(bound, facts, verdict) if first else _later_body(bound, verdict)
+    assert outcome.ended_at is not None
+    assert outcome.started_at is not None
+    body["salt"] = salt
+    body["started_at"] = iso(outcome.started_at)
+    if output is not None:
+        body["output_hash"] = output[1]
+        if len(output[0]) <= INLINE_DATA_BYTES_MAX:
+            body["data"] = outcome.data
+    for key, value in (
+        ("message", outcome.message or None),
+        ("error", outcome.error and outcome.error.to_json()),
+        ("state_version", outcome.state_version),
+        ("state_diff", None if outcome.state_diff is None else list(outcome.state_diff)),
+        ("state_hash", state_hash),
+        ("snapshot_id", outcome.snapshot_id),
+        ("cost", outcome.cost or None),
+    ):
+        if value is not None:
+            body[key] = value
+    if resolution:
+        body |= resolution
+    return _draft(Kind.SETTLED, bound, outcome.ended_at, body, outcome.status.value)
+
+
+def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None, outcome: Outcome, salt: str) -> Draft:
+    """A call that was refused before it could be bound: unknown tool, arguments that do not fit."""
+    assert outcome.ended_at is not None
+    assert outcome.started_at is not None
+    assert outcome.error is not None
+    body: dict[str, Any] = {
+        "decision": "deny",
+        "error": outcome.error.to_json(),
+        "salt": salt,
+        "signatures": [],
+        "started_at": iso(outcome.started_at),
+    }
+    if args is not None:
+        body["args"] = args
+    if request.step_index is not None:
+        body["step_index"] = request.step_index
+    return Draft(
+        Kind.SETTLED,
+        iso(outcome.ended_at),
+        canonical(body),
+        call_id,
+        request.run_id,
+        request.request_id,
+        request.agent.id,
+        request.tool,
+        None,
+        outcome.status.value,
+    )
+
+
+def _first_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
+    """What the call's first entry says of the wish itself; later ones refer to it by call id."""
+    return _later_body(bound, verdict) | {
+        "args": bound.recorded_args,
+        "facts": facts.to_json(),
+        "reasons": [reason.to_json() for reason in verdict.reasons],
+    }
+
+
+def _later_body(bound: BoundCall, verdict: Verdict) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "decision": verdict.decision.value,
+        "input_hash": bound.input_hash,
+        "signatures": list(bound.signatures),
+    }
+    if bound.request.step_index is not None:
+        body["step_index"] = bound.request.step_index
+    if bound.resources:
+        body["resources"] = dict(bound.resources)
+    return body
+
+
+def _draft(kind: Kind, bound: BoundCall, at: float, body: Mapping[str, Json], status: str | None) -> Draft:
+    request = bound.request
+    return Draft(
+        kind,
+        iso(at),
+        canonical(body),
+        bound.call_id,
+        request.run_id,
+        request.request_id,
+        request.agent.id,
+        request.tool,
+        "\n".join(bound.signatures),
+        status,
+    )
+
+
+def outcome_of(entries: Sequence[Entry], blob: bytes | None = None) -> Outcome | None:
+    """The outcome that a call's entries record; None while it has none."""
+    for entry in reversed(entries):
+        if entry.kind == "settled":
+            return _outcome(entry, blob)
+    return None
+
+
+def _outcome(entry: Entry, blob: bytes | None) -> Outcome:
+    body: dict[str, Any] = restore(entry.body) if entry.body is not None else {}
+    diff = body.get("state_diff")
+    error = body.get("error")
+    return Outcome(
+        call_id=entry.call_id or "",
+        request_id=entry.request_id or "",
+        status=Status(entry.status),
+        data=body.get("data", None if blob is None else restore(blob)),
+        message=body.get("message", "" if entry.body is not None else "erased"),
+        error=Problem.from_json(error) if error else None,
+        signatures=tuple(body.get("signatures", ())),
+        decision=Decision(body["decision"]) if body.get("decision") else None,
+        reasons=tuple(reason_of(fields) for fields in body.get("reasons", ())),
+        state_version=body.get("state_version"),
+        state_diff=None if diff is None else tuple(diff),
+        snapshot_id=body.get("snapshot_id"),
+        cost=body.get("cost"),
+        started_at=epoch(body["started_at"]) if "started_at" in body else None,
+        ended_at=epoch(entry.at),
+    )
+
+
+def reason_of(fields: Mapping[str, str]) -> Reason:
+    return Reason(fields["layer"], None, fields.get("rule", ""), fields.get("text", ""))
+
+
+def answered_by(entry: Entry) -> str:
+    return str(restore(entry.body)["resolved_by"]) if entry.body else ""
+
+
+def answered_at(entry: Entry) -> float:
+    return epoch(entry.at)

@@ -1,0 +1,140 @@
+"""Admit: who asks, is the message well-formed, is the project open, is there room, is the request new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.codec import CodecError, canonical, normalise
+from agent_gate.model.entry import Claim
+from agent_gate.model.errors import Problem
+from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
+from agent_gate.model.tool import Json
+from agent_gate.ports import Clock, Ledger, Secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    request: CallRequest
+    args: dict[str, Json]
+    claim: Claim | None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The same request once more: its outcome is that of the call that had it first."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """Not admitted. `recorded` False: only counted, because writing each one down would be the flood's success."""
+
+    problem: Problem
+    recorded: bool = True
+    args: Mapping[str, Json] | None = None
+
+
+class Admission:
+    def __init__(self, ledger: Ledger, clock: Clock, secrets: Secrets) -> None:
+        self._ledger, self._clock, self._secrets = ledger, clock, secrets
+        self._pace = Pace()
+
+    async def admit(self, request: CallRequest, call_id: str) -> Admitted | Repeated | Turned:
+        malformed = _malformed(request)
+        if malformed:
+            return Turned(Problem(2002, malformed, stage="admit"), recorded=False)
+        if not self._pace.has_room(request.agent, self._clock.monotonic()):
+            return Turned(
+                Problem(1012, f"agent `{request.agent.id}` sends too many requests", "slow down", "admit"),
+                recorded=False,
+            )
+        try:
+            args, args_json = normalise(dict(request.args))
+        except CodecError as error:
+            return Turned(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
+        closed = await self._closed(request)
+        if closed:
+            return Turned(closed, args=args)
+        claim = self._claim(request, call_id, args_json)
+        return await self._new_or_repeated(request, args, claim)
+
+    async def _closed(self, request: CallRequest) -> Problem | None:
+        project = request.project
+        if not request.agent.may_use(project):
+            return Problem(
+                6003,
+                f"agent `{request.agent.id}` may not use project `{project}`",
+                "add it to the agent's projects",
+                "admit",
+            )
+        head = await self._ledger.head(project)
+        if head is None:
+            return Problem(
+                1017, f"project `{project}` does not exist", f"run `agent-gate project create {project}`", "admit"
+            )
+        if head.status != "open":
+            return closed_problem(project, head.status)
+        return None
+
+    def _claim(self, request: CallRequest, call_id: str, args_json: bytes) -> Claim | None:
+        """What makes a repeated request id recognisable; keyed, because arguments may hold secrets."""
+        if request.request_id is None:
+            return None
+        wish = canonical([request.project, request.tool]) + args_json
+        return Claim(request.agent.id, request.request_id, call_id, self._secrets.keyed_hash(wish))
+
+    async def _new_or_repeated(
+        self, request: CallRequest, args: dict[str, Json], claim: Claim | None
+    ) -> Admitted | Repeated | Turned:
+        if claim is None:
+            return Admitted(request, args, None)
+        taken = await self._ledger.claimed(claim.agent_id, claim.request_id)
+        if taken is None:
+            return Admitted(request, args, claim)
+        if taken[1] == claim.input_hash:
+            return Repeated(taken[0])
+        return Turned(other_arguments(claim.request_id))
+
+
+def other_arguments(request_id: str) -> Problem:
+    return Problem(
+        2002,
+        f"request id `{request_id}` was used for another call",
+        "use a new id for each call, and the same one only to repeat it",
+        "admit",
+    )
+
+
+def closed_problem(project: str, status: str) -> Problem:
+    return Problem(1017, f"project `{project}` is {status}", f"run `agent-gate project unlock {project}`", "admit")
+
+
+def _malformed(request: CallRequest) -> str | None:
+    for what, name in (("tool", request.tool), ("project", request.project), ("request id", request.request_id)):
+        if name is None:
+            continue
+        if not isinstance(name, str) or not name or len(name) > IDENTIFIER_CHARS_MAX or not name.isprintable():
+            return f"the {what} must be a text of 1 to {IDENTIFIER_CHARS_MAX} printable characters"
+    if not isinstance(request.args, Mapping):
+        return "the arguments must be an object"
+    return None
+
+
+class Pace:
+    """GCRA for each agent: a minute's worth may come at once, then they are spread evenly."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, float] = {}
+
+    def has_room(self, agent: Agent, now: float) -> bool:
+        if agent.requests_per_minute is None:
+            return True
+        interval = 60 / agent.requests_per_minute
+        due = max(self._due.get(agent.id, 0.0), now)
+        if due - now > 60 - interval:
+            return False
+        self._due[agent.id] = due + interval
+        return True

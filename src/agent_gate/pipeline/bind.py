@@ -1,0 +1,116 @@
+"""Bind: the tool exists, its arguments fit, and everything is normalised once into the bound call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from agent_gate.model.call import BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.codec import canonical
+from agent_gate.model.entry import Charge, ProjectState
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.tool import Effect, Json, ToolDeclaration
+from agent_gate.policy.judge import Judge
+from agent_gate.policy.signature import signatures_for
+from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
+
+_NO_STATE = ProjectState(0, None)
+
+
+class Binder:
+    def __init__(self, tools: Tools, ledger: Ledger, clock: Clock, secrets: Secrets, can_ask: bool) -> None:
+        self._tools, self._ledger, self._clock, self._secrets = tools, ledger, clock, secrets
+        self._can_ask = can_ask
+
+    async def bind(
+        self,
+        request: CallRequest,
+        args: Mapping[str, Json],
+        call_id: str,
+        judge: Judge,
+        state: ProjectState | None = None,
+    ) -> Prepared | Problem:
+        """`state` is given where the caller already holds it: under the project's lock, or in a simulation."""
+        hand = self._tools.find(request.tool)
+        if hand is None:
+            return self._tools.missing(request.tool)
+        wrong = hand.validate(args)
+        if wrong:
+            return Problem(2002, f"`{request.tool}`: {wrong}", "see the tool's input schema", "bind")
+        try:
+            binding = await hand.bind(args) if hand.bind else Binding(signatures_for(hand.declaration, args))
+        except GateError as error:
+            return error.problem.at("bind")
+        call = self._bound(request, args, call_id, hand.declaration, binding)
+        return await self._with_facts(call, hand, judge, state)
+
+    def _bound(
+        self,
+        request: CallRequest,
+        args: Mapping[str, Json],
+        call_id: str,
+        declaration: ToolDeclaration,
+        binding: Binding,
+    ) -> BoundCall:
+        recorded = self._recorded(args, declaration)
+        args_json = canonical(recorded)
+        covered = [request.agent.id, request.project, request.tool, binding.signatures, dict(binding.resources)]
+        return BoundCall(
+            call_id,
+            request,
+            args,
+            recorded,
+            binding.signatures,
+            sha256(canonical(covered) + args_json).hexdigest(),
+            sha256(args_json).hexdigest(),
+            binding.resources,
+        )
+
+    def _recorded(self, args: Mapping[str, Json], declaration: ToolDeclaration) -> Mapping[str, Json]:
+        if not declaration.secret.intersection(args):
+            return args
+        return {
+            name: {"$secret": self._secrets.keyed_hash(canonical([value]))} if name in declaration.secret else value
+            for name, value in args.items()
+        }
+
+    async def _with_facts(self, call: BoundCall, hand: Hand, judge: Judge, state: ProjectState | None) -> Prepared:
+        request = call.request
+        now = self._clock.now()
+        declaration = judge.declared(hand.declaration)
+        if state is None and (declaration.effect is Effect.NONE or judge.needs_state(hand.declaration)):
+            state = await self._ledger.state(request.project)
+        state = state or _NO_STATE
+        charges = judge.charges(hand.declaration, now, request.run_id)
+        ceiling = request.agent.mode
+        facts = Facts(
+            at=now,
+            mode=request.mode.capped_by(ceiling) if request.mode else ceiling,
+            roles=request.agent.roles,
+            confirmed=request.confirmed,
+            policy_hash=judge.policy_hash,
+            state_version=state.version,
+            state=state.document,
+            usage=await self._usage(request.project, charges) if charges else _NO_USAGE,
+            can_ask=self._can_ask or request.simulate,
+            refused_recently=await self._refused_recently(call, judge, now),
+        )
+        return Prepared(call, facts, hand, declaration, charges)
+
+    async def _usage(self, project: str, charges: tuple[Charge, ...]) -> Usage:
+        used = {charge.scope: await self._ledger.used(project, charge) for charge in charges}
+        in_run = next((int(amount) for scope, amount in used.items() if scope.startswith("run:")), 0)
+        return Usage(int(used.get("minute", 0)), int(used.get("hour", 0)), used.get("budget", 0), in_run)
+
+    async def _refused_recently(self, call: BoundCall, judge: Judge, now: float) -> bool:
+        cooldown = judge.policy.cooldown_seconds
+        if not cooldown:
+            return False
+        project = call.request.project
+        for signature in call.signatures:
+            if await self._ledger.denied_since(project, signature, now - cooldown):
+                return True
+        return False
+
+
+_NO_USAGE = Usage()

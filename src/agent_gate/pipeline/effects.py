@@ -1,0 +1,57 @@
+"""After settle: `post_execution` effects, run from the outbox with their own timeout, each result an entry."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agent_gate.model.codec import canonical
+from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import EFFECT_TIMEOUT_S
+from agent_gate.model.moment import iso
+from agent_gate.model.outcome import Outcome
+from agent_gate.ports import Clock, Ids, Ledger, Prepared
+
+
+class Effects:
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+        self._ledger, self._clock, self._ids = ledger, clock, ids
+
+    async def run(self, prepared: Prepared, outcome: Outcome, effect_id: str) -> None:
+        """Once; an effect that a crash leaves open is reported as unknown and not run again."""
+        call = prepared.call
+        body: dict[str, Any] = {"effect_id": effect_id, "salt": self._ids.salt(), "started_at": iso(self._clock.now())}
+        problem, data = await self._act(prepared, outcome)
+        if problem is not None:
+            body["error"] = problem.to_json()
+        elif data is not None:
+            body["data"] = data
+        draft = Draft(
+            Kind.EFFECT,
+            iso(self._clock.now()),
+            canonical(body),
+            call.call_id,
+            call.request.run_id,
+            call.request.request_id,
+            call.request.agent.id,
+            call.request.tool,
+            None,
+            "error" if problem else "success",
+        )
+        await self._ledger.commit(Work(call.request.project, (draft,), outbox_done=effect_id))
+
+    async def _act(self, prepared: Prepared, outcome: Outcome) -> tuple[Problem | None, Any]:
+        effect = prepared.hand.post_execution
+        assert effect is not None
+        try:
+            async with asyncio.timeout(EFFECT_TIMEOUT_S):
+                data = await effect(outcome.to_json())
+            canonical(data)
+        except TimeoutError:
+            return Problem(2004, f"the effect did not end within {EFFECT_TIMEOUT_S:g} s"), None
+        except GateError as error:
+            return error.problem, None
+        except Exception as error:
+            return Problem(2003, f"the effect failed: {type(error).__name__}: {error}"[:1000]), None
+        return None, data

@@ -1,0 +1,157 @@
+"""Hold: does a person agree? Questions are durable, answered once, in time, by someone entitled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_gate.model import record
+from agent_gate.model.approval import Answer, Approver, Question
+from agent_gate.model.call import BoundCall
+from agent_gate.model.entry import Applied, Claim, Committed, NotPending, Resolve, Work
+from agent_gate.model.errors import Problem
+from agent_gate.model.verdict import Verdict
+from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
+
+NEWS_WAIT_S = 1.0
+"""The clock is looked at this often, because it may jump."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """How a question ended: `approved`, `denied` or `expired`, by whom and when."""
+
+    how: str
+    by: str
+    at: float
+
+
+class Holder:
+    def __init__(
+        self, ledger: Ledger, clock: Clock, ids: Ids, notifier: Notifier | None, approval_timeout_s: float
+    ) -> None:
+        self._ledger, self._clock, self._ids, self._notifier = ledger, clock, ids, notifier
+        self._approval_timeout_s = approval_timeout_s
+
+    async def ask(
+        self, prepared: Prepared, verdict: Verdict, claim: Claim | None, earlier: Question | None
+    ) -> Question | Committed | Problem:
+        """Put the question; `earlier` is the one that a changed policy made insufficient, whose deadline stays."""
+        call = prepared.call
+        full = await self._too_many(call)
+        if full and earlier is None:
+            return full
+        question = self._question(prepared, verdict, earlier)
+        draft = record.held(call, prepared.facts, verdict, question, self._ledger.instance, self._ids.salt())
+        work = Work(call.request.project, (draft,), must_be_open=True, claim=None if earlier else claim, holds=question)
+        committed = await self._ledger.commit(work)
+        if not isinstance(committed, Applied):
+            return committed
+        if self._notifier:
+            await self._notifier.ask(question)
+        return question
+
+    async def _too_many(self, call: BoundCall) -> Problem | None:
+        most = call.request.agent.max_pending_approvals
+        if most is None:
+            return None
+        open_now = sum(question.agent_id == call.request.agent.id for question in await self._ledger.questions())
+        if open_now < most:
+            return None
+        return Problem(
+            1012, f"{open_now} questions of this agent are open, of {most} allowed", "wait for answers", "hold"
+        )
+
+    def _question(self, prepared: Prepared, verdict: Verdict, earlier: Question | None) -> Question:
+        call, now = prepared.call, self._clock.now()
+        request = call.request
+        return Question(
+            call_id=call.call_id,
+            request_id=request.request_id or call.call_id,
+            project=request.project,
+            agent_id=request.agent.id,
+            owner=request.agent.owner,
+            tool=request.tool,
+            args=call.recorded_args,
+            signatures=call.signatures,
+            reasons=tuple(reason.to_json() for reason in verdict.reasons),
+            bound_hash=call.bound_hash,
+            nonce=self._ids.salt(),
+            policy_hash=prepared.facts.policy_hash,
+            approver_role=verdict.requirement.approver_role,
+            approvers_required=verdict.requirement.approvers_required,
+            created_at=now,
+            expires_at=earlier.expires_at if earlier else now + self._approval_timeout_s,
+            sensitive=tuple(sorted(prepared.declaration.sensitive)),
+            run_id=request.run_id,
+        )
+
+    async def wait(self, question: Question) -> Resolution:
+        """Until the question is answered, by whichever process, or its deadline has passed."""
+        while True:
+            found = await self._ledger.question(question.call_id)
+            if found is None:
+                return Resolution("expired", "", self._clock.now())
+            _, how, approvers = found
+            if how is not None:
+                return await self._resolution(question, how, approvers)
+            left_s = question.expires_at - self._clock.now()
+            if left_s <= 0:
+                await self._expire(question)
+                continue
+            await self._ledger.wait_for_answer(question.call_id, min(left_s, NEWS_WAIT_S))
+
+    async def _resolution(self, question: Question, how: str, approvers: tuple[str, ...]) -> Resolution:
+        entries = await self._ledger.entries_of(question.call_id)
+        last = next(entry for entry in reversed(entries) if entry.kind == "answered")
+        by = ", ".join(approvers) if how == "approved" else record.answered_by(last)
+        return Resolution(how, by, record.answered_at(last))
+
+    async def _expire(self, question: Question) -> None:
+        await self._resolve(question, "expired", "", self._clock.now(), "")
+
+    async def answer(self, answer: Answer) -> Problem | None:
+        """Record one person's answer; what is wrong with it is the result."""
+        found = await self._ledger.question(answer.call_id)
+        if found is None:
+            return _no_such_question(answer.call_id)
+        question = found[0]
+        if question.nonce != answer.nonce:
+            return _no_such_question(answer.call_id)
+        not_entitled = _not_entitled(question, answer.by)
+        if not_entitled:
+            return not_entitled
+        how = "approved" if answer.approve else "denied"
+        committed = await self._resolve(question, how, answer.by.id, answer.at, answer.note)
+        if isinstance(committed, NotPending):
+            return _too_late(question, committed)
+        if self._notifier:
+            await self._notifier.resolved(question, how, answer.by.id)
+        return None
+
+    async def _resolve(self, question: Question, how: str, by: str, at: float, note: str) -> Committed:
+        draft = record.answered(question, how, by, at, note, self._ids.salt())
+        resolve = Resolve(question.call_id, question.nonce, at, how, by)
+        return await self._ledger.commit(Work(question.project, (draft,), resolves=resolve))
+
+
+def _not_entitled(question: Question, approver: Approver) -> Problem | None:
+    if approver.id in (question.agent_id, question.owner):
+        return Problem(6003, f"`{approver.id}` may not approve a call of its own", "ask another approver", "hold")
+    if question.approver_role and question.approver_role not in approver.roles:
+        return Problem(
+            6003,
+            f"this needs an approver with role {question.approver_role}; `{approver.id}` is {', '.join(approver.roles)}",
+            "ask someone who has it",
+            "hold",
+        )
+    return None
+
+
+def _no_such_question(call_id: str) -> Problem:
+    return Problem(6003, f"no question about call `{call_id}` is open", "see `agent-gate pending`", "hold")
+
+
+def _too_late(question: Question, refused: NotPending) -> Problem:
+    if refused.why == "late":
+        return Problem(1016, f"the deadline of call `{question.call_id}` has passed", stage="hold")
+    return Problem(6003, f"the question about call `{question.call_id}` was answered already", stage="hold")

@@ -1,0 +1,144 @@
+"""Perform: the intent is durable first, then the act, under its time and size limits; pure tools work on copies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import jsonpatch
+import orjson
+
+from agent_gate.model import record
+from agent_gate.model.codec import CodecError, canonical, sha256_hex
+from agent_gate.model.ending import Ending, NextState, Output
+from agent_gate.model.entry import Claim, Committed, ProjectState, Work
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
+from agent_gate.model.outcome import Status
+from agent_gate.model.tool import Effect, Json, ToolDeclaration
+from agent_gate.model.verdict import Verdict
+from agent_gate.ports import Clock, Ids, Ledger, NewState, Prepared
+from agent_gate.toolkit import validator
+
+
+def needs_intent(declaration: ToolDeclaration) -> bool:
+    """Whether the ledger must know of the act before it happens: whatever changes the world or costs something."""
+    if declaration.effect is Effect.NONE:
+        return False
+    return declaration.effect is Effect.WRITE or declaration.cost > 0 or declaration.name == "http.get"
+
+
+class Performer:
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+        self._ledger, self._clock, self._ids = ledger, clock, ids
+
+    async def intend(self, prepared: Prepared, verdict: Verdict, claim: Claim | None, first: bool) -> Committed:
+        """Write the intent and reserve what the act will count against."""
+        call = prepared.call
+        draft = record.performing(
+            call, prepared.facts, verdict, self._clock.now(), self._ledger.instance, self._ids.salt(), first
+        )
+        return await self._ledger.commit(
+            Work(
+                call.request.project,
+                (draft,),
+                must_be_open=True,
+                claim=claim,
+                opens=("call", call.call_id),
+                charges=prepared.charges,
+            )
+        )
+
+    async def act(self, prepared: Prepared) -> Ending:
+        declaration, act = prepared.declaration, prepared.hand.act
+        assert act is not None
+        limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
+        deadline_s = prepared.call.request.time_left_s
+        cut_by_run = deadline_s is not None and deadline_s < limit_s
+        try:
+            async with asyncio.timeout(deadline_s if cut_by_run else limit_s):
+                data = await act(prepared.call)
+        except TimeoutError:
+            return Ending.failed(_timed_out(declaration, limit_s, cut_by_run), acted=True)
+        except GateError as error:
+            return Ending.failed(_without_secrets(error.problem.at("perform"), prepared), acted=True)
+        except Exception as error:
+            detail = f"`{declaration.name}` failed: {type(error).__name__}: {error}"
+            return Ending.failed(_without_secrets(Problem(2003, detail[:1000], stage="perform"), prepared), acted=True)
+        return _succeeded(data)
+
+    def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
+        """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
+        name, transition = prepared.declaration.name, prepared.hand.transition
+        assert transition is not None
+        before = canonical(state.document)
+        try:
+            new = transition(orjson.loads(orjson.dumps(prepared.call.args)), orjson.loads(before))
+            return _changed(state, before, new, schema)
+        except GateError as error:
+            return Ending.failed(error.problem.at("perform"), acted=True)
+        except Exception as error:
+            detail = f"`{name}` failed: {type(error).__name__}: {error}"
+            return Ending.failed(Problem(2003, detail[:1000], stage="perform"), acted=True)
+
+
+def _succeeded(data: Json) -> Ending:
+    if data is None:
+        return Ending(Status.SUCCESS, acted=True)
+    try:
+        output = canonical(data)
+    except CodecError as error:
+        return Ending.failed(Problem(2003, f"the tool's result is not JSON: {error}", stage="perform"), acted=True)
+    if len(output) > OUTPUT_BYTES_MAX:
+        return Ending.failed(
+            Problem(2005, f"the result has {len(output)} bytes, more than {OUTPUT_BYTES_MAX}", stage="perform"),
+            acted=True,
+        )
+    return Ending(Status.SUCCESS, output=Output.of(data, output), acted=True)
+
+
+def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
+    after = canonical(new.state)
+    ending = _succeeded(new.data)
+    if after == before:
+        return Ending(ending.status, ending.problem, ending.output, new.message, acted=True)
+    problem = _unfit(new.state, after, schema)
+    if problem:
+        return Ending.failed(problem, acted=True)
+    diff = tuple(jsonpatch.make_patch(state.document, orjson.loads(after)).patch)
+    if len(diff) > STATE_DIFF_OPS_MAX:
+        diff = ({"op": "replace", "path": "", "value": new.state},)
+    next_state = NextState(after, sha256_hex(after), diff)
+    return Ending(ending.status, ending.problem, ending.output, new.message, next_state, acted=True)
+
+
+def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) -> Problem | None:
+    if len(encoded) > STATE_BYTES_MAX:
+        return Problem(2005, f"the new state has {len(encoded)} bytes, more than {STATE_BYTES_MAX}", stage="perform")
+    wrong = validator(schema)(document) if schema else None
+    if wrong:
+        return Problem(2003, f"the new state does not fit the project's schema: {wrong}", stage="perform")
+    return None
+
+
+def _timed_out(declaration: ToolDeclaration, limit_s: float, cut_by_run: bool) -> Problem:
+    if cut_by_run:
+        return Problem(
+            1008, "the run's global timeout was reached inside this step", "raise global_timeout_seconds", "perform"
+        )
+    return Problem(
+        2004,
+        f"`{declaration.name}` did not end within {limit_s:g} s; it may have acted",
+        "look at the target",
+        "perform",
+    )
+
+
+def _without_secrets(problem: Problem, prepared: Prepared) -> Problem:
+    """A tool may quote its arguments in an error; secret ones must not reach the record."""
+    detail = problem.detail
+    for name in prepared.declaration.secret:
+        value = prepared.call.args.get(name)
+        if isinstance(value, str) and value:
+            detail = detail.replace(value, "***")
+    return problem if detail == problem.detail else Problem(problem.code, detail, problem.suggestion, problem.stage)

@@ -1,0 +1,131 @@
+"""Settle: outcome, diff, snapshot, cost and hash link in one transaction; effects wait in the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent_gate.model import record
+from agent_gate.model.call import CallRequest
+from agent_gate.model.codec import canonical
+from agent_gate.model.ending import Ending
+from agent_gate.model.entry import GATE_PROJECT, Claim, Committed, OutboxRow, StateChange, Work
+from agent_gate.model.errors import Problem
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.ports import Clock, Ids, Ledger, Prepared
+
+
+class Settler:
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+        self._ledger, self._clock, self._ids = ledger, clock, ids
+
+    async def settle(
+        self,
+        prepared: Prepared,
+        verdict: Verdict,
+        ending: Ending,
+        *,
+        started_at: float,
+        claim: Claim | None,
+        opened: bool,
+        held: bool,
+        resolution: Mapping[str, str] | None,
+    ) -> tuple[Outcome, Committed, str | None]:
+        """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
+        call = prepared.call
+        first = not opened and not held
+        state = self._state_change(prepared, ending)
+        outcome = self._outcome(prepared, verdict, ending, started_at, state)
+        output = ending.output
+        draft = record.settled(
+            call,
+            prepared.facts,
+            verdict,
+            outcome,
+            first=first,
+            salt=self._ids.salt(),
+            output=(output.encoded, output.hash) if output else None,
+            resolution=resolution,
+            state_hash=state.document_hash if state else None,
+        )
+        large = output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX
+        outbox = self._outbox(prepared, outcome)
+        work = Work(
+            call.request.project,
+            (draft,),
+            must_be_open=(first and ending.acted) or state is not None,
+            claim=claim if first else None,
+            closes=call.call_id if opened else None,
+            charges=prepared.charges if ending.acted and not opened else (),
+            releases=prepared.charges if opened and not ending.acted else (),
+            state=state,
+            unholds=call.call_id if held else None,
+            outbox=outbox,
+            blobs=((record.output_blob(call.call_id), output.encoded),) if output and large else (),
+        )
+        committed = await self._ledger.commit(work)
+        return outcome, committed, outbox[0].effect_id if outbox else None
+
+    def _state_change(self, prepared: Prepared, ending: Ending) -> StateChange | None:
+        if ending.next_state is None or ending.status is not Status.SUCCESS:
+            return None
+        new = ending.next_state
+        return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)
+
+    def _outcome(
+        self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
+    ) -> Outcome:
+        call = prepared.call
+        pure = prepared.hand.transition is not None and ending.status is Status.SUCCESS
+        return Outcome(
+            call_id=call.call_id,
+            request_id=call.request.request_id or "",
+            status=ending.status,
+            data=ending.output.data if ending.output else None,
+            message=ending.message,
+            error=ending.problem,
+            signatures=call.signatures,
+            decision=verdict.decision,
+            reasons=verdict.reasons,
+            state_version=prepared.facts.state_version + (state is not None) if pure else None,
+            state_diff=ending.next_state.diff if state and ending.next_state else () if pure else None,
+            snapshot_id=state.snapshot_id if state else None,
+            cost=prepared.declaration.cost if ending.acted and prepared.declaration.cost else None,
+            started_at=started_at,
+            ended_at=self._clock.now(),
+        )
+
+    def _outbox(self, prepared: Prepared, outcome: Outcome) -> tuple[OutboxRow, ...]:
+        if prepared.hand.post_execution is None or outcome.status is not Status.SUCCESS:
+            return ()
+        call = prepared.call
+        return (OutboxRow(self._ids.new(), call.call_id, call.request.tool, canonical(outcome.to_json())),)
+
+    async def settle_unbound(
+        self,
+        request: CallRequest,
+        call_id: str,
+        args: Mapping[str, Json] | None,
+        problem: Problem,
+        *,
+        started_at: float,
+        admitted: bool,
+        claim: Claim | None = None,
+    ) -> tuple[Outcome, Committed]:
+        """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
+        outcome = self.refusal(request, call_id, problem, started_at)
+        draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
+        project = request.project if admitted else GATE_PROJECT
+        return outcome, await self._ledger.commit(Work(project, (draft,), claim=claim))
+
+    def refusal(self, request: CallRequest, call_id: str, problem: Problem, started_at: float) -> Outcome:
+        return Outcome(
+            call_id=call_id,
+            request_id=request.request_id if isinstance(request.request_id, str) else "",
+            status=Status.ERROR if 2000 <= problem.code < 3000 else Status.DENIED,
+            error=problem,
+            decision=Decision.DENY,
+            started_at=started_at,
+            ended_at=self._clock.now(),
+        )

@@ -1,0 +1,75 @@
+"""How the value of an argument is written in a signature: readable, on one line, and never ambiguous.
+
+A text stands as it is, with the characters that mean something in patterns and signatures percent-encoded; any
+other value is its canonical JSON, encoded likewise. A text that could be mistaken for such JSON, or for an absent
+argument, is written as JSON too, in quotes. So whoever undoes the encoding finds either valid JSON or a bare text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agent_gate.model.codec import CodecError, canonical
+from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
+from agent_gate.model.tool import Json
+
+_SPECIAL = "*?\\[\\](),%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+_ENCODED = re.compile(f"[{_SPECIAL}]")
+_ENCODED_IN_KEY = re.compile(f"[={_SPECIAL}]")
+_MISTAKABLE = re.compile(r'|true|false|null|-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|["\[{].*', re.DOTALL)
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/-]*")
+
+
+class ArgumentError(ValueError):
+    """An argument that cannot enter a signature, and what to do about it."""
+
+    def __init__(self, detail: str, suggestion: str = "") -> None:
+        super().__init__(detail)
+        self.suggestion = suggestion
+
+
+def encoded_value(name: str, value: Json, *, text_only: bool) -> str:
+    """One argument's place; `text_only` says that its schema admits nothing but text, so that text needs no quotes."""
+    if not isinstance(value, str):
+        if text_only:
+            raise ArgumentError(f"`{name}` must be text, not {type(value).__name__}")
+        return _json(name, value)
+    mistakable = value[:1] in ("", '"') if text_only else _MISTAKABLE.fullmatch(value)
+    return _json(name, value) if mistakable else encoded_text(name, value)
+
+
+def encoded_text(name: str, value: str) -> str:
+    return _encoded(name, value, _ENCODED)
+
+
+def _json(name: str, value: Json) -> str:
+    try:
+        return _encoded(name, canonical(value).decode(), _ENCODED)
+    except CodecError as error:
+        raise ArgumentError(f"`{name}` is {error}") from None
+
+
+def encoded_key(name: str) -> str:
+    """The name of an argument that the schema does not know; it ends at the first `=`."""
+    return _encoded(name, name, _ENCODED_IN_KEY)
+
+
+def identifier(name: str, value: Json) -> str:
+    """The value as it is, if nothing in it would have to be encoded."""
+    if not isinstance(value, str) or len(value) > IDENTIFIER_CHARS_MAX or not _IDENTIFIER.fullmatch(value):
+        raise ArgumentError(
+            f"`{name}` is not an identifier",
+            f"use letters, digits and _ . : @ / -, at most {IDENTIFIER_CHARS_MAX} of them",
+        )
+    return value
+
+
+def _encoded(name: str, text: str, characters: re.Pattern[str]) -> str:
+    try:
+        return characters.sub(_percent, text)
+    except UnicodeEncodeError:
+        raise ArgumentError(f"`{name}` holds half of a surrogate pair") from None
+
+
+def _percent(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found.group().encode())

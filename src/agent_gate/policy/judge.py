@@ -1,0 +1,232 @@
+"""Decide: a pure function from a bound call, its facts and a policy to a verdict with a full trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from agent_gate.model.call import BoundCall, Facts
+from agent_gate.model.codec import hash_of
+from agent_gate.model.entry import Charge
+from agent_gate.model.errors import Problem
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import ToolDeclaration
+from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
+from agent_gate.policy import layers
+from agent_gate.policy.declared import declared
+from agent_gate.policy.expression import Expression, compile_expression
+from agent_gate.policy.limits import charges_for, zone_of
+from agent_gate.policy.rules import Match, RuleIndex
+from agent_gate.policy.signature import shown
+
+Guard: TypeAlias = Callable[[BoundCall, Facts], layers.Answer]
+"""Judges what a guarded tool would touch; its reason says allow where it passed."""
+
+GUARDED = frozenset({"fs.read", "fs.write", "http.get", "shell.run"})
+
+_ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
+_SILENT_RULES: layers.Answer = Reason("rules"), None
+_UNGUARDED: layers.Answer = Reason("guard"), None
+
+
+class Judge:
+    """One policy, compiled once; judging touches nothing but its arguments."""
+
+    def __init__(self, policy: Policy, guards: Mapping[str, Guard] | None = None) -> None:
+        self.policy = policy
+        self.policy_hash = hash_of(dict(policy.source))
+        self._guards = guards or {}
+        self._index = RuleIndex(policy.rules, policy.defaults)
+        self._zone = zone_of(policy.timezone)
+        self._looks_at_state = layers.looks_at_state(policy)
+        self._tools: dict[str, _JudgedTool] = {}
+
+    def declared(self, tool: ToolDeclaration) -> ToolDeclaration:
+        """What the policy makes of a tool's own declaration."""
+        return self._judged(tool).declaration
+
+    def needs_state(self, tool: ToolDeclaration) -> bool:
+        return self._looks_at_state or bool(self._judged(tool).preconditions)
+
+    def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
+        """What performing the call would count against."""
+        declaration = self._judged(tool).declaration
+        return charges_for(self.policy, self._zone, at, declaration.cost, declaration.name, run_id)
+
+    def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
+        """An error while judging is a deny."""
+        try:
+            return self._decide(bound, facts, self._judged(tool))
+        except Exception as error:
+            problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}", stage="decide")
+            return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
+
+    def _judged(self, tool: ToolDeclaration) -> _JudgedTool:
+        known = self._tools.get(tool.name)
+        if known is None or known.given is not tool:
+            known = self._tools[tool.name] = _JudgedTool(tool, declared(tool, self.policy.declare))
+        return known
+
+    def _decide(self, bound: BoundCall, facts: Facts, judged: _JudgedTool) -> Verdict:
+        policy, declaration = self.policy, judged.declaration
+        environment = _Environment(bound, facts, declaration, self._zone)
+        matches = [self._index.lookup(signature, environment) for signature in bound.signatures]
+        guard = self._ask_guard(bound, facts)
+        approvals, requirement = layers.approvals(policy.approvals, declaration, facts)
+        answers: list[layers.Answer] = [
+            self._rules_answer(bound.signatures, matches),
+            guard,
+            layers.roles(declaration, facts, policy.roles),
+            layers.confirmation(declaration, facts),
+            layers.risk(declaration, facts),
+            layers.preconditions(judged.preconditions, environment),
+            layers.windows(policy.windows, environment.moment) if policy.windows else layers.nothing("windows"),
+            layers.limits(self.charges(judged.given, facts.at, bound.request.run_id), facts),
+            approvals,
+        ]
+        decisions = [reason.decision for reason, _ in answers]
+        if _DENY not in decisions and _ASK not in decisions and answers[0][0].decision is not _ALLOW:
+            answers.append(self._unruled(bound.signatures, matches, guard[0].decision is _ALLOW))
+        return _verdict(answers, requirement or Requirement(), facts)
+
+    def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
+        tool = bound.request.tool
+        if tool not in GUARDED:
+            return _UNGUARDED
+        guard = self._guards.get(tool)
+        if guard is None:
+            return layers.deny(
+                "guard", 1001, f"`{tool}` has no section under tools: in the policy", f"add `tools: {{{tool}: …}}`"
+            )
+        return guard(bound, facts)
+
+    def _rules_answer(self, signatures: Sequence[str], matches: Sequence[Match]) -> layers.Answer:
+        """Deny if any signature is denied, ask if any asks, allow only if a rule allows each of them."""
+        strongest: tuple[int, Match, str] | None = None
+        allowed = 0
+        for signature, match in zip(signatures, matches, strict=True):
+            if match.origin == "rule" or match.error:
+                rank = _RANK[match.decision]
+                allowed += rank == 0
+                if strongest is None or rank > strongest[0]:
+                    strongest = rank, match, signature
+        if strongest is None or (strongest[0] == 0 and allowed < len(signatures)):
+            return _SILENT_RULES
+        return _spoken("rules", strongest[1], strongest[2])
+
+    def _unruled(self, signatures: Sequence[str], matches: Sequence[Match], guard_passed: bool) -> layers.Answer:
+        """Steps 3 to 5: a guard that passed, then the defaults, then what the boundary says of the rest."""
+        strongest: tuple[int, Match | None, str] = -1, None, ""
+        for signature, match in zip(signatures, matches, strict=True):
+            if match.origin == "rule" or (guard_passed and match.origin != "rule"):
+                continue
+            rank = _RANK[match.decision] if match.origin == "default" else self._rank_of_silence
+            if rank > strongest[0]:
+                strongest = rank, match if match.origin == "default" else None, signature
+        rank, spoken, signature = strongest
+        if rank < 0:
+            return Reason("guard", _ALLOW, text="the guard passed"), None
+        if spoken is not None:
+            return _spoken("defaults", spoken, signature)
+        if self.policy.deny_by_default:
+            return layers.deny(
+                "boundary",
+                1001,
+                f"no rule speaks of `{shown(signature)}` and the boundary denies by default",
+                f"add a rule that allows it: {{pattern: '{shown(signature)}', action: allow}}",
+            )
+        return layers.ask("fallback", f"no rule speaks of `{shown(signature)}`")
+
+    @property
+    def _rank_of_silence(self) -> int:
+        return _RANK[_DENY if self.policy.deny_by_default else _ASK]
+
+
+_RANK: dict[Decision | None, int] = {_ALLOW: 0, _ASK: 1, _DENY: 2}
+
+
+class _JudgedTool:
+    """A tool's declaration under one policy, with its preconditions compiled."""
+
+    __slots__ = ("declaration", "given", "preconditions")
+
+    def __init__(self, given: ToolDeclaration, declaration: ToolDeclaration) -> None:
+        self.given = given
+        self.declaration = declaration
+        self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
+
+
+class _Environment:
+    """What expressions see; built when the first of them asks."""
+
+    __slots__ = ("_bound", "_declaration", "_facts", "_values", "_zone")
+
+    def __init__(self, bound: BoundCall, facts: Facts, declaration: ToolDeclaration, zone: object) -> None:
+        self._bound, self._facts, self._declaration, self._zone = bound, facts, declaration, zone
+        self._values: Mapping[str, object] | None = None
+
+    @property
+    def moment(self) -> datetime:
+        return datetime.fromtimestamp(self._facts.at, self._zone)  # type: ignore[arg-type]
+
+    def __call__(self) -> Mapping[str, object]:
+        if self._values is None:
+            bound, facts, declaration, now = self._bound, self._facts, self._declaration, self.moment
+            self._values = {
+                "inputs": bound.args,
+                "state": facts.state,
+                "tool": declaration.name,
+                "agent_id": bound.request.agent.id,
+                "roles": list(facts.roles),
+                "project": bound.request.project,
+                "mode": facts.mode.value,
+                "confirmed": facts.confirmed,
+                "risk": declaration.risk.value,
+                "cost": declaration.cost,
+                "hour": now.hour,
+                "weekday": now.weekday(),
+            }
+        return self._values
+
+
+def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
+    rule = match.rule
+    assert rule is not None
+    if match.decision is not _DENY:
+        return Reason(layer, match.decision, rule.pattern, rule.description), None
+    if match.error:
+        detail = f"the condition of rule `{rule.pattern}` cannot be judged: {match.error}"
+        return layers.deny(layer, 1001, detail, f"mend `when: {rule.when}`", rule.pattern)
+    why = f" ({rule.description})" if rule.description else ""
+    return layers.deny(
+        layer,
+        1001,
+        f"`{shown(signature)}` is denied by the {'rule' if layer == 'rules' else 'default'} `{rule.pattern}`{why}",
+        "narrow or remove it" if layer == "rules" else "add a rule that allows it",
+        rule.pattern,
+    )
+
+
+def _verdict(answers: Sequence[layers.Answer], requirement: Requirement, facts: Facts) -> Verdict:
+    trace = tuple(reason for reason, _ in answers)
+    for _, problem in answers:
+        if problem is not None:
+            return Verdict(_DENY, trace, problem)
+    if not any(reason.decision is _ASK for reason in trace):
+        return Verdict(_ALLOW, trace)
+    if facts.refused_recently:
+        return _refused(
+            trace, "cooldown", 1022, "a person said no to this a moment ago", "wait for the cooldown to end"
+        )
+    if not facts.can_ask:
+        return _refused(
+            trace, "approvals", 1001, "a person would have to agree, and nobody can be asked here", "allow it by a rule"
+        )
+    return Verdict(_ASK, trace, requirement=requirement)
+
+
+def _refused(trace: tuple[Reason, ...], layer: str, code: int, detail: str, suggestion: str) -> Verdict:
+    asked = next(reason.text or reason.rule for reason in trace if reason.decision is _ASK)
+    problem = Problem(code, f"{detail} ({asked})", suggestion, "decide")
+    return Verdict(_DENY, (*trace, Reason(layer, _DENY, text=problem.detail)), problem)

@@ -1,0 +1,189 @@
+"""The layers beside the rules: each answers ask, deny or nothing, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+from agent_gate.model.call import Facts
+from agent_gate.model.entry import Charge
+from agent_gate.model.errors import Problem
+from agent_gate.model.policy import ApprovalRule, Policy, Role, Window
+from agent_gate.model.tool import Mode, Risk, ToolDeclaration
+from agent_gate.model.verdict import Decision, Reason, Requirement
+from agent_gate.policy.expression import Expression, ExpressionError
+
+Environment: TypeAlias = Callable[[], Mapping[str, object]]
+Answer: TypeAlias = tuple[Reason, Problem | None]
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def nothing(layer: str) -> Answer:
+    return _NOTHING[layer]
+
+
+def deny(layer: str, code: int, detail: str, suggestion: str = "", rule: str = "") -> Answer:
+    return Reason(layer, Decision.DENY, rule, detail), Problem(code, detail, suggestion, "decide")
+
+
+def ask(layer: str, text: str, rule: str = "") -> Answer:
+    return Reason(layer, Decision.ASK, rule, text), None
+
+
+_NOTHING: dict[str, Answer] = {
+    layer: (Reason(layer), None)
+    for layer in ("roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals")
+}
+
+
+def roles(declaration: ToolDeclaration, facts: Facts, known: Mapping[str, Role]) -> Answer:
+    """One of the agent's roles must reach the tool's risk and effect, and be among those that the tool requires."""
+    required = declaration.required_roles
+    if required and not any(role in required for role in facts.roles):
+        return deny(
+            "roles",
+            1009,
+            f"`{declaration.name}` needs one of the roles {', '.join(required)}; the agent has {_list(facts.roles)}",
+            f"give the agent the role {required[0]}",
+        )
+    for name in facts.roles:
+        role = known.get(name)
+        if role and not declaration.risk.exceeds(role.max_risk) and declaration.effect in role.effects:
+            return nothing("roles")
+    return deny(
+        "roles",
+        1009,
+        f"`{declaration.name}` has effect {declaration.effect.value} and risk {declaration.risk.value},"
+        f" more than {_list(facts.roles)} may do",
+        _role_remedy(declaration, known),
+    )
+
+
+def _role_remedy(declaration: ToolDeclaration, known: Mapping[str, Role]) -> str:
+    for name, role in known.items():
+        if not declaration.risk.exceeds(role.max_risk) and declaration.effect in role.effects:
+            return f"give the agent the role {name}"
+    return "define a role that may do it under `roles:`"
+
+
+def confirmation(declaration: ToolDeclaration, facts: Facts) -> Answer:
+    if declaration.confirmation_required and not facts.confirmed:
+        return deny(
+            "confirmation",
+            1010,
+            f"`{declaration.name}` must be confirmed",
+            "repeat the call with confirmed: true if it is meant",
+        )
+    return nothing("confirmation")
+
+
+def risk(declaration: ToolDeclaration, facts: Facts) -> Answer:
+    if declaration.risk is Risk.HIGH and facts.mode is Mode.AUTONOMOUS:
+        return ask("risk", f"`{declaration.name}` has risk high and the agent is autonomous")
+    return nothing("risk")
+
+
+def preconditions(expressions: Sequence[Expression], environment: Environment) -> Answer:
+    for expression in expressions:
+        try:
+            holds = expression.truth(environment())
+        except ExpressionError as error:
+            return deny(
+                "preconditions",
+                1011,
+                f"precondition `{expression.source}` cannot be judged: {error}",
+                rule=expression.source,
+            )
+        if not holds:
+            return deny(
+                "preconditions",
+                1011,
+                f"precondition `{expression.source}` does not hold",
+                "bring about what it asks for first",
+                expression.source,
+            )
+    return nothing("preconditions")
+
+
+def windows(allowed: Sequence[Window], now: datetime) -> Answer:
+    minute = now.hour * 60 + now.minute
+    if not allowed or any(_covers(window, now.weekday(), minute) for window in allowed):
+        return nothing("windows")
+    return deny(
+        "windows",
+        1014,
+        f"{DAYS[now.weekday()]} {now:%H:%M} is outside the allowed windows ({'; '.join(map(_shown, allowed))})",
+        "try again inside one of them",
+    )
+
+
+def _covers(window: Window, day: int, minute: int) -> bool:
+    if window.start_minute < window.end_minute:
+        return day in window.days and window.start_minute <= minute < window.end_minute
+    after_start = day in window.days and minute >= window.start_minute
+    return after_start or ((day - 1) % 7 in window.days and minute < window.end_minute)
+
+
+def _shown(window: Window) -> str:
+    start, end = (f"{minute // 60:02}:{minute % 60:02}" for minute in (window.start_minute, window.end_minute))
+    return f"{','.join(DAYS[day] for day in window.days)} {start}-{end}"
+
+
+def limits(charges: Sequence[Charge], facts: Facts) -> Answer:
+    usage = facts.usage
+    used_by_scope = {"minute": usage.minute, "hour": usage.hour, "budget": usage.spent_today}
+    for charge in charges:
+        used = used_by_scope.get(charge.scope, usage.calls_of_tool_in_run)
+        if charge.limit is not None and used + charge.amount > charge.limit:
+            problem = no_room(charge, used)
+            return Reason("limits", Decision.DENY, charge.scope.partition(":")[0], problem.detail), problem
+    return nothing("limits")
+
+
+def no_room(charge: Charge, used: float) -> Problem:
+    """The same words whether judgement saw it coming or the reservation found no room."""
+    limit = f"{charge.limit:g}"
+    if charge.code == 1013:
+        detail = f"a cost of {charge.amount:g} on top of {used:g} spent today exceeds the daily budget of {limit}"
+        return Problem(1013, detail, "wait until tomorrow or raise limits.budget.daily", "decide")
+    if charge.code == 1007:
+        detail = f"`{charge.scope.rpartition(':')[2]}` was called {used:g} times in this run, of {limit} allowed"
+        return Problem(1007, detail, "raise max_calls_per_tool", "decide")
+    return Problem(
+        1012,
+        f"{used:g} calls in the last {charge.scope}, of {limit} allowed",
+        f"slow down or raise limits.rate.per_{charge.scope}",
+        "decide",
+    )
+
+
+def approvals(
+    rules: Sequence[ApprovalRule], declaration: ToolDeclaration, facts: Facts
+) -> tuple[Answer, Requirement | None]:
+    """Asks where the cost or the risk of a call reaches a rule; the strictest of those that do says who must agree."""
+    asking = [rule for rule in rules if _asks(rule, declaration, facts)]
+    if not asking:
+        return nothing("approvals"), None
+    strictest = max(asking, key=lambda rule: rule.approvers_required)
+    role = next((rule.approver_role for rule in asking if rule.approver_role == "admin"), strictest.approver_role)
+    text = f"cost {declaration.cost:g}, risk {declaration.risk.value}: a person must agree"
+    return ask("approvals", text), Requirement(role, strictest.approvers_required)
+
+
+def _asks(rule: ApprovalRule, declaration: ToolDeclaration, facts: Facts) -> bool:
+    if rule.unless_role and rule.unless_role in facts.roles:
+        return False
+    if rule.min_cost is not None and declaration.cost < rule.min_cost:
+        return False
+    return rule.risk is None or not rule.risk.exceeds(declaration.risk)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "no role"
+
+
+def looks_at_state(policy: Policy) -> bool:
+    """Whether a condition of this policy may look at a project's state."""
+    return any("state" in rule.when for rule in (*policy.rules, *policy.defaults))

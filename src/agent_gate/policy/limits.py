@@ -1,0 +1,36 @@
+"""What a call counts against: rate, budget and quota, as charges that the ledger reserves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone, tzinfo
+
+from agent_gate.model.entry import Charge
+from agent_gate.model.policy import Policy
+
+RATE, BUDGET, QUOTA = 1012, 1013, 1007
+
+
+def zone_of(name: str) -> tzinfo:
+    if name == "UTC":
+        return timezone.utc
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 -- most policies do not need it, and it is slow to load
+
+    return ZoneInfo(name)
+
+
+def charges_for(
+    policy: Policy, zone: tzinfo, at: float, cost: float, tool: str, run_id: str | None
+) -> tuple[Charge, ...]:
+    """One charge for each limit that the policy sets and the call touches."""
+    limits = policy.limits
+    charges: list[Charge] = []
+    if limits.rate_per_minute is not None:
+        charges.append(Charge("minute", int(at), 60, 1, limits.rate_per_minute, RATE))
+    if limits.rate_per_hour is not None:
+        charges.append(Charge("hour", int(at // 60), 60, 1, limits.rate_per_hour, RATE))
+    if limits.budget_daily is not None and cost:
+        day = datetime.fromtimestamp(at, zone).toordinal()
+        charges.append(Charge("budget", day, 1, cost, limits.budget_daily, BUDGET))
+    if policy.max_calls_per_tool is not None and run_id is not None:
+        charges.append(Charge(f"run:{run_id}:{tool}", 0, 1, 1, policy.max_calls_per_tool, QUOTA))
+    return tuple(charges)

@@ -1,0 +1,68 @@
+"""The tool registry: every tool of every service by its name, and the way from a name to a hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent_gate.model.errors import ConfigError, ExecutionError, Problem
+from agent_gate.model.tool import Json
+from agent_gate.ports import Hand, Service
+
+KNOWN_SERVICES = {
+    "ha_get_state": "homeassistant",
+    "ha_get_states": "homeassistant",
+    "ha_call_service": "homeassistant",
+    "ha_fire_event": "homeassistant",
+}
+"""Tools that belong to a service which may not be configured here."""
+
+
+class ToolRegistry:
+    """Hands by name; a name is taken once."""
+
+    def __init__(self, hands: Iterable[Hand] = ()) -> None:
+        self._hands: dict[str, Hand] = {}
+        for hand in hands:
+            self.add(hand)
+
+    def add(self, hand: Hand) -> None:
+        name = hand.declaration.name
+        if name in self._hands:
+            raise ConfigError(
+                f"two tools are called `{name}`, of `{self._hands[name].service}` and `{hand.service}`",
+                suggestion="rename one of them",
+            )
+        self._hands[name] = hand
+
+    def find(self, name: str) -> Hand | None:
+        return self._hands.get(name)
+
+    def missing(self, name: str) -> Problem:
+        return missing(name).problem.at("bind")
+
+    def all(self) -> Sequence[Hand]:
+        return list(self._hands.values())
+
+
+def missing(name: str) -> ExecutionError:
+    """Why a name leads to no hand: nobody knows it, or its service is not configured."""
+    service = KNOWN_SERVICES.get(name)
+    if service is not None:
+        return ExecutionError(f"Service not configured: {service}", code=2006)
+    return ExecutionError(f"Unknown tool: {name}", code=2001)
+
+
+class Executor:
+    """Routes a tool to the service that provides it."""
+
+    def __init__(self, services: Mapping[str, Service]) -> None:
+        self._services = services
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
+        for service in self._services.values():
+            if any(tool.name == tool_name for tool in service.tools()):
+                return await service.execute(tool_name, args)
+        routed = self._services.get(KNOWN_SERVICES.get(tool_name, ""))
+        if routed is None:
+            raise missing(tool_name)
+        return await routed.execute(tool_name, args)

@@ -1,0 +1,134 @@
+"""The state tools: a governed, versioned JSON document for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import jsonpatch
+import jsonpointer
+
+from agent_gate.model.errors import ToolError
+from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
+from agent_gate.ports import Hand, NewState
+from agent_gate.toolkit import make_hand
+
+PATH = {"type": "string", "description": "JSON pointer such as /lights/kitchen, or dotted: lights.kitchen; empty: all"}
+
+
+class StateService:
+    name = "state"
+    dependencies: Sequence[str] = ()
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return [hand.declaration for hand in self.hands()]
+
+    def hands(self) -> Sequence[Hand]:
+        return [
+            _hand("state.get", "Read a value of the project's state", _get, {"path": PATH}, []),
+            _hand(
+                "state.set",
+                "Write a value into the project's state",
+                _set,
+                {"path": PATH, "value": {}},
+                ["path", "value"],
+            ),
+            _hand("state.delete", "Remove a value from the project's state", _delete, {"path": PATH}, ["path"]),
+            _hand(
+                "state.patch",
+                "Change the project's state by a JSON Patch (RFC 6902)",
+                _patch,
+                {"patch": {"type": "array", "items": {"type": "object"}, "maxItems": 1000}},
+                ["patch"],
+            ),
+        ]
+
+    async def start(self) -> None: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
+        raise ToolError(f"`{tool_name}` is pure: it runs inside the gate, on the project's state")
+
+    async def health_check(self) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+
+def _hand(name: str, description: str, transition: object, properties: Mapping[str, Json], required: list[str]) -> Hand:
+    schema = {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
+    declaration = ToolDeclaration(name, description, schema, {}, Effect.NONE, Risk.LOW, 0)
+    return make_hand(declaration, "state", transition=transition)
+
+
+def pointer(path: str) -> jsonpointer.JsonPointer:
+    """`/a/b` and `a.b` name the same place; the empty path is the whole document."""
+    if path and not path.startswith("/"):
+        path = "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path.split("."))
+    try:
+        return jsonpointer.JsonPointer(path)
+    except jsonpointer.JsonPointerException as error:
+        raise ToolError(f"`{path}` is not a path: {error}", code=2002) from None
+
+
+def _get(inputs: dict[str, Json], state: Json) -> NewState:
+    path = inputs.get("path", "")
+    try:
+        return NewState(state, data=pointer(path).resolve(state))
+    except jsonpointer.JsonPointerException:
+        raise ToolError(
+            f"the state has nothing at `{path}`", code=2002, suggestion="read the whole state with an empty path"
+        ) from None
+
+
+def _set(inputs: dict[str, Json], state: Json) -> NewState:
+    path = inputs["path"]
+    place = pointer(path)
+    if not place.parts:
+        return NewState(inputs["value"], "state replaced")
+    parent = state
+    for part in place.parts[:-1]:
+        parent = parent.setdefault(part, {}) if isinstance(parent, dict) else _step(parent, part, path)
+    if isinstance(parent, dict):
+        parent[place.parts[-1]] = inputs["value"]
+    elif isinstance(parent, list) and place.parts[-1] == "-":
+        parent.append(inputs["value"])
+    elif isinstance(parent, list):
+        parent[_index(parent, place.parts[-1], path)] = inputs["value"]
+    else:
+        raise ToolError(f"`{path}` leads through a value that has no parts", code=2002)
+    return NewState(state, f"set {path}")
+
+
+def _delete(inputs: dict[str, Json], state: Json) -> NewState:
+    path = inputs["path"]
+    place = pointer(path)
+    if not place.parts:
+        return NewState({}, "state emptied")
+    try:
+        parent, last = place.to_last(state)
+        if isinstance(parent, list):
+            del parent[_index(parent, str(last), path)]
+        else:
+            del parent[last]
+    except (jsonpointer.JsonPointerException, KeyError, TypeError):
+        raise ToolError(f"the state has nothing at `{path}`", code=2002) from None
+    return NewState(state, f"deleted {path}")
+
+
+def _patch(inputs: dict[str, Json], state: Json) -> NewState:
+    try:
+        changed = jsonpatch.apply_patch(state, inputs["patch"])
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, ValueError) as error:
+        raise ToolError(f"the patch does not apply: {error}", code=2002) from None
+    return NewState(changed, f"applied {len(inputs['patch'])} operations")
+
+
+def _step(parent: Json, part: str, path: str) -> Json:
+    if isinstance(parent, list):
+        return parent[_index(parent, part, path)]
+    raise ToolError(f"`{path}` leads through a value that has no parts", code=2002)
+
+
+def _index(items: list[Json], part: str, path: str) -> int:
+    if not part.isascii() or not part.isdigit() or int(part) >= len(items):
+        raise ToolError(f"the list at `{path}` has no element {part}", code=2002)
+    return int(part)
