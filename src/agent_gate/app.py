@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +16,8 @@ from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
-from agent_gate.model.limits import APPROVAL_TIMEOUT_S
+from agent_gate.model.errors import GateError
+from agent_gate.model.limits import APPROVAL_TIMEOUT_S, POLICY_POLL_INTERVAL_S
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
@@ -24,13 +27,17 @@ from agent_gate.pipeline.effects import Effects
 from agent_gate.pipeline.hold import Holder
 from agent_gate.pipeline.perform import Performer
 from agent_gate.pipeline.settle import Settler
+from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Hand, Ids, Notifier
+from agent_gate.ports import Clock, Ids, Notifier
 from agent_gate.runtime import Gate, Stages
 from agent_gate.services.registry import ToolRegistry
+from agent_gate.services.revert import RevertService
 from agent_gate.services.state import StateService
 from agent_gate.system import RandomIds, SystemClock
 from agent_gate.toolkit import hand_of
+
+_log = logging.getLogger(__name__)
 
 PolicySource = Policy | str | Path | Mapping[str, Json]
 
@@ -62,15 +69,21 @@ async def open_gate(
     clock = clock or SystemClock()
     ids = ids or RandomIds()
     judge = Judge(policy if isinstance(policy, Policy) else load_policy(policy))
-    registry = ToolRegistry([*StateService().hands(), *map(hand_of, tools)])
+    own = list(map(hand_of, tools))
     ledger = SqliteLedger(db, clock, ids)
+    registry = ToolRegistry([*StateService().hands(), *RevertService(ledger).hands(), *own])
     gate = wire(
         ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, bool(approvers), approval_timeout_s
     )
+    watch = PolicyWatch(gate, policy) if isinstance(policy, str | Path) else None
     try:
-        await record_policy(ledger, judge, clock, ids)
+        await record_policy(gate)
+        if watch:
+            watch.start()
         yield gate
     finally:
+        if watch:
+            await watch.stop()
         await gate.close()
 
 
@@ -93,19 +106,65 @@ def wire(
         Performer(ledger, clock, ids),
         Settler(ledger, clock, ids),
         Effects(ledger, clock, ids),
+        Tally(ledger, clock, ids),
     )
     return Gate(stages, judge, registry, ledger, clock, ids, agent)
 
 
-async def record_policy(ledger: SqliteLedger, judge: Judge, clock: Clock, ids: Ids) -> None:
+async def record_policy(gate: Gate) -> None:
     """Each version of the policy that a gate judges by is an entry."""
+    judge, ledger = gate.judge, gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
         return
     source = canonical(dict(judge.policy.source))
-    body = canonical({"policy_hash": judge.policy_hash, "salt": ids.salt()})
-    draft = Draft(Kind.POLICY, iso(clock.now()), body)
+    body = canonical({"policy_hash": judge.policy_hash, "salt": gate.ids.salt()})
+    draft = Draft(Kind.POLICY, iso(gate.clock.now()), body)
     await ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((judge.policy_hash, source),)))
 
 
-def hands_of(functions: Iterable[Callable[..., Any]]) -> list[Hand]:
-    return [hand_of(function) for function in functions]
+class PolicyWatch:
+    """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
+
+    def __init__(self, gate: Gate, path: str | Path) -> None:
+        self._gate, self._path = gate, Path(path)
+        self._seen = self._stamp()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._task:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def reload(self) -> bool:
+        """Load the file now; whether its policy is in force."""
+        try:
+            judge = Judge(load_policy(self._path))
+            previous, self._gate.judge = self._gate.judge, judge
+        except GateError as error:
+            _log.warning("the policy in force stays: %s", error)
+            return False
+        try:
+            await record_policy(self._gate)
+        except GateError as error:
+            self._gate.judge = previous
+            _log.warning("the policy in force stays: %s", error)
+            return False
+        return True
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(POLICY_POLL_INTERVAL_S)
+            stamp = self._stamp()
+            if stamp != self._seen:
+                self._seen = stamp
+                await self.reload()
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_ino, status.st_size

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from agent_gate.model.approval import Question
-from agent_gate.model.call import BoundCall, Facts
+from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.entry import Charge, Committed, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.tool import Json, ToolDeclaration
@@ -86,6 +86,10 @@ class Ledger(Protocol):
         """The project that a snapshot belongs to, and its state."""
         ...
 
+    async def state_at(self, project: str, version: int) -> ProjectState:
+        """The state that a project had at a version; 0 is its initial state."""
+        ...
+
     async def claimed(self, agent_id: str, request_id: str) -> tuple[str, str] | None:
         """(call_id, input_hash) of the call that used this request id."""
         ...
@@ -126,20 +130,26 @@ class Ledger(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """What a tool's own binder found: the names that rules match, and the things that will be touched."""
-
-    signatures: tuple[str, ...]
-    resources: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class NewState:
     """What a pure tool returns: the state after it, and what to tell the agent."""
 
     state: Json
     message: str = ""
     data: Json = None
+
+
+Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a tool's own binder found: the names that rules match, and the things that will be touched."""
+
+    signatures: tuple[str, ...]
+    resources: Mapping[str, Json] = field(default_factory=dict)
+    act: Callable[[BoundCall], Awaitable[Json]] | None = None
+    transition: Transition | None = None
+    """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +162,14 @@ class Hand:
     """What is wrong with the arguments, or None."""
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     """Effects `read` and `write`."""
-    transition: Callable[[dict[str, Json], Json], NewState] | None = None
+    transition: Transition | None = None
     """Effect `none`: pure, on copies."""
-    bind: Callable[[Mapping[str, Json]], Awaitable[Binding]] | None = None
+    bind: Callable[[CallRequest, Mapping[str, Json]], Awaitable[Binding]] | None = None
     """For tools whose signature is more than their arguments."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
     """Runs after the commit, from the outbox; gets the outcome as JSON."""
+    reverts: bool = False
+    """Whether its success undoes something: then a `reverted` entry says what."""
 
 
 class Tools(Protocol):
@@ -181,3 +193,5 @@ class Prepared:
     hand: Hand
     declaration: ToolDeclaration
     charges: tuple[Charge, ...] = ()
+    act: Callable[[BoundCall], Awaitable[Json]] | None = None
+    transition: Transition | None = None

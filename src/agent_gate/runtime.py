@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.codec import restore
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
     AlreadyClosed,
@@ -26,15 +27,16 @@ from agent_gate.model.limits import REBIND_TRIES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob
-from agent_gate.model.tool import Json, Mode
+from agent_gate.model.tool import Effect, Json, Mode
 from agent_gate.model.verdict import Decision, Verdict
-from agent_gate.pipeline.admit import Admission, Repeated, Turned, closed_problem, other_arguments
+from agent_gate.pipeline.admit import Admission, Admitted, Repeated, Turned, closed_problem, other_arguments
 from agent_gate.pipeline.bind import Binder
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.effects import Effects
 from agent_gate.pipeline.hold import Holder, Resolution
 from agent_gate.pipeline.perform import Performer, needs_intent
 from agent_gate.pipeline.settle import Settler
+from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.layers import no_room
 from agent_gate.ports import Clock, Ids, Ledger, Prepared, Tools
@@ -70,6 +72,7 @@ class Stages:
     performer: Performer
     settler: Settler
     effects: Effects
+    tally: Tally
 
 
 class Gate:
@@ -117,6 +120,8 @@ class Gate:
 
     async def submit(self, request: CallRequest) -> Outcome:
         """A request as a door hands it over. The call goes on when the caller is cancelled: it is never half-done."""
+        if request.time_left_s is not None and request.time_left_s <= 0:
+            return await self.refuse(request, Problem(1008, "the run's global timeout has passed", stage="admit"))
         call_id, started_at = self.ids.new(), self.clock.now()
         admitted = await self._stages.admission.admit(request, call_id)
         if isinstance(admitted, Repeated):
@@ -140,6 +145,52 @@ class Gate:
         await asyncio.wait({task, pending}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else pending.result()
 
+    async def simulate(
+        self, request: CallRequest, state: ProjectState | None = None, *, with_reads: bool = False
+    ) -> tuple[Outcome, ProjectState | None]:
+        """What would happen: nothing is written, nobody asked. Pure tools run on `state`, which goes on to the next."""
+        request = replace(request, simulate=True)
+        admitted = await self._stages.admission.admit(replace(request, request_id=None), "")
+        if isinstance(admitted, Turned):
+            return replace(self._refusal(request, admitted.problem), simulated=True), state
+        assert isinstance(admitted, Admitted)
+        if state is None:
+            state = await self.ledger.state(request.project)
+        prepared = await self._stages.binder.bind(request, admitted.args, "", self.judge, state)
+        if isinstance(prepared, Problem):
+            return replace(self._refusal(request, prepared), simulated=True), state
+        verdict = decide(prepared, self.judge)
+        ending = await self._simulated_ending(prepared, verdict, state, with_reads)
+        outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
+        if ending.next_state is None:
+            return replace(outcome, simulated=True), state
+        moved = ProjectState(state.version + 1, restore(ending.next_state.document))
+        return (
+            replace(outcome, simulated=True, state_version=moved.version, state_diff=ending.next_state.diff),
+            moved,
+        )
+
+    async def _simulated_ending(
+        self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool
+    ) -> Ending:
+        if verdict.problem is not None:
+            return Ending.denied(verdict.problem)
+        if verdict.decision is Decision.ASK:
+            return Ending(Status.PENDING_APPROVAL, message="a person would have to agree")
+        if prepared.transition is not None:
+            schema = await self.ledger.state_schema(prepared.call.request.project)
+            return self._stages.performer.transit(prepared, state, schema)
+        if with_reads and prepared.declaration.effect is Effect.READ:
+            return await self._stages.performer.act(prepared)
+        return Ending(Status.SUCCESS, message="allowed, and not performed in a simulation")
+
+    async def refuse(self, request: CallRequest, problem: Problem) -> Outcome:
+        """Record that a call could not even be made: the run that it belongs to knows why."""
+        outcome, _ = await self._stages.settler.settle_unbound(
+            request, self.ids.new(), request.args, problem, started_at=self.clock.now(), admitted=True
+        )
+        return outcome
+
     async def answer(self, call_id: str, *, approve: bool, by: Approver, nonce: str | None = None) -> None:
         """A person's yes or no; raises where it does not count."""
         found = await self.ledger.question(call_id)
@@ -160,6 +211,7 @@ class Gate:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._stages.tally.close()
         await self.ledger.close()
 
     def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
@@ -168,11 +220,14 @@ class Gate:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    def _refusal(self, request: CallRequest, problem: Problem) -> Outcome:
+        return self._stages.settler.refusal(request, "", problem, self.clock.now())
+
     async def _turn_away(self, request: CallRequest, call_id: str, turned: Turned, started_at: float) -> Outcome:
-        settler = self._stages.settler
         if not turned.recorded:
-            return settler.refusal(request, call_id, turned.problem, started_at)
-        outcome, _ = await settler.settle_unbound(
+            self._stages.tally.count(request.agent.id, turned.problem)
+            return self._stages.settler.refusal(request, call_id, turned.problem, started_at)
+        outcome, _ = await self._stages.settler.settle_unbound(
             request, call_id, turned.args, turned.problem, started_at=started_at, admitted=False
         )
         return outcome
@@ -233,7 +288,7 @@ class Gate:
             prepared, verdict = agreed
         if verdict.problem is not None:
             return await self._settle(passage, prepared, verdict, Ending.denied(verdict.problem))
-        if prepared.hand.transition is not None:
+        if prepared.transition is not None:
             return await self._perform_pure(passage, prepared, verdict)
         return await self._perform(passage, prepared, verdict)
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import jsonschema_rs
-
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import BLOCKING_THREADS_MAX
+from agent_gate.model.schema import validator
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
 from agent_gate.ports import Hand, NewState
 
@@ -103,28 +102,6 @@ def hand_of(function: object) -> Hand:
 
 def make_hand(declaration: ToolDeclaration, service: str, **ways: Any) -> Hand:
     return Hand(declaration, service, validator(declaration.input_schema), **ways)
-
-
-def validator(schema: Mapping[str, Json]) -> Callable[[Json], str | None]:
-    """A function that says, on one line, what is wrong with a value; remote references are refused."""
-    if not schema:
-        return lambda _: None
-    compiled = jsonschema_rs.validator_for(dict(schema), retriever=_refuse_remote)
-
-    def validate(value: Json) -> str | None:
-        if compiled.is_valid(value):
-            return None
-        problems = []
-        for error in compiled.iter_errors(value):
-            place = ".".join(str(part) for part in error.instance_path)
-            problems.append(f"{place}: {error.message}" if place else error.message)
-        return "; ".join(problems)[:500]
-
-    return validate
-
-
-def _refuse_remote(uri: str) -> Json:
-    raise ValueError(f"remote reference `{uri}` in a schema")
 
 
 def _declaration(

@@ -16,6 +16,14 @@ Lines: TypeAlias = tuple[int, Any]
 _PROBLEMS_MAX = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    bytes_max: int = YAML_BYTES_MAX
+    depth_max: int = YAML_DEPTH_MAX
+    nodes_max: int = YAML_NODES_MAX
+    alias_nodes_max: int = YAML_ALIAS_NODES_MAX
+
+
 class YamlProblem(Exception):
     """A mistake in a line; raised where going on makes no sense, else collected."""
 
@@ -49,7 +57,8 @@ class _Frame:
 class Builder:
     """Takes the events of one document in their order; `root` is the value with its lines once all came."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
         self.root: tuple[Json, Lines] | None = None
         self.problems: list[YamlProblem] = []
         self._frames: list[_Frame] = []
@@ -62,8 +71,8 @@ class Builder:
             return
         line = event.start_mark.line + 1
         self._nodes += 1
-        if self._nodes > YAML_NODES_MAX:
-            raise YamlProblem(line, f"more than {YAML_NODES_MAX} values")
+        if self._nodes > self.bounds.nodes_max:
+            raise YamlProblem(line, f"more than {self.bounds.nodes_max} values")
         handle(self, event, line)
 
     def _document(self, _event: Any, line: int) -> None:
@@ -104,8 +113,8 @@ class Builder:
     def _open(self, event: Any, line: int) -> None:
         self._refuse_tag(event, line)
         self._refuse_complex_key(line)
-        if len(self._frames) >= YAML_DEPTH_MAX:
-            raise YamlProblem(line, f"nested deeper than {YAML_DEPTH_MAX} levels")
+        if len(self._frames) >= self.bounds.depth_max:
+            raise YamlProblem(line, f"nested deeper than {self.bounds.depth_max} levels")
         empty: Any = {} if type(event).__name__ == "MappingStartEvent" else []
         self._frames.append(_Frame(_Node(empty, (line, type(empty)())), event.anchor))
         if event.anchor:
@@ -124,10 +133,10 @@ class Builder:
             raise YamlProblem(line, f"the anchor of this alias {what}")
         self._alias_nodes += node.nodes
         self._alias_chars += node.chars
-        if self._alias_nodes > YAML_ALIAS_NODES_MAX or self._alias_chars > YAML_BYTES_MAX:
-            raise YamlProblem(line, f"aliases expand to more than {YAML_ALIAS_NODES_MAX} values; write them out")
-        if len(self._frames) + node.depth > YAML_DEPTH_MAX:
-            raise YamlProblem(line, f"nested deeper than {YAML_DEPTH_MAX} levels")
+        if self._alias_nodes > self.bounds.alias_nodes_max or self._alias_chars > self.bounds.bytes_max:
+            raise YamlProblem(line, f"aliases expand to more than {self.bounds.alias_nodes_max} values; write them out")
+        if len(self._frames) + node.depth > self.bounds.depth_max:
+            raise YamlProblem(line, f"nested deeper than {self.bounds.depth_max} levels")
         self._finish(_Node(node.value, (line, node.lines[1]), node.nodes, node.chars, node.depth), None)
 
     def _finish(self, node: _Node, anchor: str | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agent_gate.config.places import Field, field_name
-from agent_gate.config.yaml_build import Builder, Lines, YamlProblem
+from agent_gate.config.yaml_build import Bounds, Builder, Lines, YamlProblem
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.limits import YAML_BYTES_MAX
 from agent_gate.model.tool import Json
@@ -64,16 +64,18 @@ def load_yaml(path: PathLike) -> Document:
     return parse_yaml(data, name)
 
 
-def parse_yaml(text: bytes | str, name: str) -> Document:
-    """The document in a text."""
-    if len(text) > YAML_BYTES_MAX:
-        raise ConfigError(f"{name}: larger than {YAML_BYTES_MAX} bytes")
+def parse_yaml(text: bytes | str, name: str, bounds: Bounds | None = None) -> Document:
+    """The document in a text, within the bounds of a file unless others are given."""
+    bounds = bounds or Bounds()
     try:
         # Through bytes in both cases, so that a lone surrogate in a str is refused like any other bad byte.
-        decoded = (text.encode() if isinstance(text, str) else text).decode("utf-8-sig")
+        data = text.encode() if isinstance(text, str) else text
+        if len(data) > bounds.bytes_max:
+            raise ConfigError(f"{name}: larger than {bounds.bytes_max} bytes")
+        decoded = data.decode("utf-8-sig")
     except UnicodeError as error:
         raise ConfigError(f"{name}: not UTF-8 text: {error.reason}", suggestion="save it as UTF-8") from None  # type: ignore[attr-defined]
-    builder = Builder()
+    builder = Builder(bounds)
     try:
         _feed(builder, decoded)
     except YamlProblem as problem:

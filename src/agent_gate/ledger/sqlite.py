@@ -130,6 +130,15 @@ class SqliteLedger:
             return None
         return row[0], ProjectState(row[1], orjson.loads(self._snapshot_document(snapshot_id)), snapshot_id)
 
+    async def state_at(self, project: str, version: int) -> ProjectState:
+        if version == 0:
+            row = self._row("SELECT initial_state FROM heads WHERE project = ?", project)
+            return ProjectState(0, orjson.loads((row and row[0]) or "{}"))
+        row = self._row("SELECT snapshot_id FROM snapshots WHERE project = ? AND version = ?", project, version)
+        if row is None:
+            raise StorageError(f"project `{project}` has no version {version}", code=5003)
+        return ProjectState(version, orjson.loads(self._snapshot_document(row[0])), row[0])
+
     def _snapshot_document(self, snapshot_id: str) -> bytes:
         row = self._row(
             "SELECT b.data FROM snapshots s JOIN blobs b ON b.hash = s.document WHERE s.snapshot_id = ?", snapshot_id

@@ -110,6 +110,13 @@ def settled(
     return _draft(Kind.SETTLED, bound, outcome.ended_at, body, outcome.status.value)
 
 
+def reverted(bound: BoundCall, outcome: Outcome, salt: str) -> Draft:
+    """The fact that something earlier was undone, beside the call that did it."""
+    assert outcome.ended_at is not None
+    body = {"args": bound.recorded_args, "resources": dict(bound.resources), "salt": salt}
+    return _draft(Kind.REVERTED, bound, outcome.ended_at, body | {"signatures": list(bound.signatures)}, None)
+
+
 def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None, outcome: Outcome, salt: str) -> Draft:
     """A call that was refused before it could be bound: unknown tool, arguments that do not fit."""
     assert outcome.ended_at is not None

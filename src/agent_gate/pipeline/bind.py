@@ -9,7 +9,7 @@ from agent_gate.model.call import BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Charge, ProjectState
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.tool import Effect, Json, ToolDeclaration
+from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
 from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
@@ -38,11 +38,11 @@ class Binder:
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", "see the tool's input schema", "bind")
         try:
-            binding = await hand.bind(args) if hand.bind else Binding(signatures_for(hand.declaration, args))
+            binding = await hand.bind(request, args) if hand.bind else Binding(signatures_for(hand.declaration, args))
         except GateError as error:
             return error.problem.at("bind")
         call = self._bound(request, args, call_id, hand.declaration, binding)
-        return await self._with_facts(call, hand, judge, state)
+        return await self._with_facts(call, hand, binding, judge, state)
 
     def _bound(
         self,
@@ -74,11 +74,14 @@ class Binder:
             for name, value in args.items()
         }
 
-    async def _with_facts(self, call: BoundCall, hand: Hand, judge: Judge, state: ProjectState | None) -> Prepared:
+    async def _with_facts(
+        self, call: BoundCall, hand: Hand, binding: Binding, judge: Judge, state: ProjectState | None
+    ) -> Prepared:
         request = call.request
         now = self._clock.now()
         declaration = judge.declared(hand.declaration)
-        if state is None and (declaration.effect is Effect.NONE or judge.needs_state(hand.declaration)):
+        transition = binding.transition or hand.transition
+        if state is None and (transition is not None or judge.needs_state(hand.declaration)):
             state = await self._ledger.state(request.project)
         state = state or _NO_STATE
         charges = judge.charges(hand.declaration, now, request.run_id)
@@ -95,7 +98,7 @@ class Binder:
             can_ask=self._can_ask or request.simulate,
             refused_recently=await self._refused_recently(call, judge, now),
         )
-        return Prepared(call, facts, hand, declaration, charges)
+        return Prepared(call, facts, hand, declaration, charges, binding.act or hand.act, transition)
 
     async def _usage(self, project: str, charges: tuple[Charge, ...]) -> Usage:
         used = {charge.scope: await self._ledger.used(project, charge) for charge in charges}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
-from agent_gate.model.call import BoundCall
+from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.entry import Applied, Claim, Committed, NotPending, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.verdict import Verdict
@@ -80,10 +80,16 @@ class Holder:
             approver_role=verdict.requirement.approver_role,
             approvers_required=verdict.requirement.approvers_required,
             created_at=now,
-            expires_at=earlier.expires_at if earlier else now + self._approval_timeout_s,
+            expires_at=earlier.expires_at if earlier else now + self._wait_s(request),
             sensitive=tuple(sorted(prepared.declaration.sensitive)),
             run_id=request.run_id,
         )
+
+    def _wait_s(self, request: CallRequest) -> float:
+        """A run's own end comes before the deadline of its questions."""
+        if request.time_left_s is None:
+            return self._approval_timeout_s
+        return min(self._approval_timeout_s, request.time_left_s)
 
     async def wait(self, question: Question) -> Resolution:
         """Until the question is answered, by whichever process, or its deadline has passed."""
@@ -140,7 +146,7 @@ def _not_entitled(question: Question, approver: Approver) -> Problem | None:
     if question.approver_role and question.approver_role not in approver.roles:
         return Problem(
             6003,
-            f"this needs an approver with role {question.approver_role}; `{approver.id}` is {', '.join(approver.roles)}",
+            f"only an approver with role {question.approver_role} may; `{approver.id}` is {', '.join(approver.roles)}",
             "ask someone who has it",
             "hold",
         )

@@ -15,10 +15,10 @@ from agent_gate.model.entry import Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
 from agent_gate.model.outcome import Status
+from agent_gate.model.schema import validator
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, NewState, Prepared
-from agent_gate.toolkit import validator
 
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
@@ -50,7 +50,7 @@ class Performer:
         )
 
     async def act(self, prepared: Prepared) -> Ending:
-        declaration, act = prepared.declaration, prepared.hand.act
+        declaration, act = prepared.declaration, prepared.act
         assert act is not None
         limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
         deadline_s = prepared.call.request.time_left_s
@@ -69,7 +69,7 @@ class Performer:
 
     def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
         """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
-        name, transition = prepared.declaration.name, prepared.hand.transition
+        name, transition = prepared.declaration.name, prepared.transition
         assert transition is not None
         before = canonical(state.document)
         try:

@@ -8,7 +8,7 @@ from agent_gate.model import record
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import GATE_PROJECT, Claim, Committed, OutboxRow, StateChange, Work
+from agent_gate.model.entry import GATE_PROJECT, Claim, Committed, Draft, OutboxRow, StateChange, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
@@ -36,7 +36,7 @@ class Settler:
         call = prepared.call
         first = not opened and not held
         state = self._state_change(prepared, ending)
-        outcome = self._outcome(prepared, verdict, ending, started_at, state)
+        outcome = self.outcome(prepared, verdict, ending, started_at, state)
         output = ending.output
         draft = record.settled(
             call,
@@ -51,9 +51,12 @@ class Settler:
         )
         large = output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX
         outbox = self._outbox(prepared, outcome)
+        drafts: tuple[Draft, ...] = (draft,)
+        if prepared.hand.reverts and outcome.status is Status.SUCCESS:
+            drafts = (draft, record.reverted(call, outcome, self._ids.salt()))
         work = Work(
             call.request.project,
-            (draft,),
+            drafts,
             must_be_open=(first and ending.acted) or state is not None,
             claim=claim if first else None,
             closes=call.call_id if opened else None,
@@ -73,11 +76,11 @@ class Settler:
         new = ending.next_state
         return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)
 
-    def _outcome(
+    def outcome(
         self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
     ) -> Outcome:
         call = prepared.call
-        pure = prepared.hand.transition is not None and ending.status is Status.SUCCESS
+        pure = prepared.transition is not None and ending.status is Status.SUCCESS
         return Outcome(
             call_id=call.call_id,
             request_id=call.request.request_id or "",
@@ -123,7 +126,7 @@ class Settler:
         return Outcome(
             call_id=call_id,
             request_id=request.request_id if isinstance(request.request_id, str) else "",
-            status=Status.ERROR if 2000 <= problem.code < 3000 else Status.DENIED,
+            status=Status.ERROR if 2000 <= problem.code < 6000 else Status.DENIED,
             error=problem,
             decision=Decision.DENY,
             started_at=started_at,

@@ -94,11 +94,13 @@ class Judge:
         tool = bound.request.tool
         if tool not in GUARDED:
             return _UNGUARDED
-        guard = self._guards.get(tool)
-        if guard is None:
+        if getattr(self.policy.guards, tool.replace(".", "_")) is None:
             return layers.deny(
                 "guard", 1001, f"`{tool}` has no section under tools: in the policy", f"add `tools: {{{tool}: …}}`"
             )
+        guard = self._guards.get(tool)
+        if guard is None:
+            return layers.deny("guard", 1001, f"nothing here can guard `{tool}`")
         return guard(bound, facts)
 
     def _rules_answer(self, signatures: Sequence[str], matches: Sequence[Match]) -> layers.Answer:

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 import jsonpatch
 import jsonpointer
 
+from agent_gate.model.builtin import STATE_TOOLS
 from agent_gate.model.errors import ToolError
-from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
+from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Hand, NewState
 from agent_gate.toolkit import make_hand
-
-PATH = {"type": "string", "description": "JSON pointer such as /lights/kitchen, or dotted: lights.kitchen; empty: all"}
 
 
 class StateService:
@@ -20,27 +19,11 @@ class StateService:
     dependencies: Sequence[str] = ()
 
     def tools(self) -> Sequence[ToolDeclaration]:
-        return [hand.declaration for hand in self.hands()]
+        return STATE_TOOLS
 
     def hands(self) -> Sequence[Hand]:
-        return [
-            _hand("state.get", "Read a value of the project's state", _get, {"path": PATH}, []),
-            _hand(
-                "state.set",
-                "Write a value into the project's state",
-                _set,
-                {"path": PATH, "value": {}},
-                ["path", "value"],
-            ),
-            _hand("state.delete", "Remove a value from the project's state", _delete, {"path": PATH}, ["path"]),
-            _hand(
-                "state.patch",
-                "Change the project's state by a JSON Patch (RFC 6902)",
-                _patch,
-                {"patch": {"type": "array", "items": {"type": "object"}, "maxItems": 1000}},
-                ["patch"],
-            ),
-        ]
+        ways = {"state.get": _get, "state.set": _set, "state.delete": _delete, "state.patch": _patch}
+        return [make_hand(tool, self.name, transition=ways[tool.name]) for tool in STATE_TOOLS]
 
     async def start(self) -> None: ...
 
@@ -51,12 +34,6 @@ class StateService:
         return True
 
     async def close(self) -> None: ...
-
-
-def _hand(name: str, description: str, transition: object, properties: Mapping[str, Json], required: list[str]) -> Hand:
-    schema = {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
-    declaration = ToolDeclaration(name, description, schema, {}, Effect.NONE, Risk.LOW, 0)
-    return make_hand(declaration, "state", transition=transition)
 
 
 def pointer(path: str) -> jsonpointer.JsonPointer:

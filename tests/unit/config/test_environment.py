@@ -74,25 +74,22 @@ def test_values_are_replaced_in_a_policy_and_kept_in_its_source() -> None:
 
 
 def test_a_message_names_the_variable_and_never_shows_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GATE_SECRET", "hunter2")
+    monkeypatch.setenv("GATE_KEY", "hunter2")
     fields = {
-        "rules": [
-            {"pattern": "x", "action": "${GATE_SECRET}"},
-            {"pattern": "x", "action": "deny", "when": "${GATE_SECRET}"},
-        ],
-        "timezone": "${GATE_SECRET}",
-        "approvals": [{"risk": "high", "unless_role": "${GATE_SECRET}"}],
-        "windows": {"allowed": [{"hours": ["${GATE_SECRET}", "10:00"]}]},
-        "max_calls_per_tool": "${GATE_SECRET}",
+        "rules": [{"pattern": "x", "action": "${GATE_KEY}"}, {"pattern": "x", "action": "deny", "when": "${GATE_KEY}"}],
+        "timezone": "${GATE_KEY}",
+        "approvals": [{"risk": "high", "unless_role": "${GATE_KEY}"}],
+        "windows": {"allowed": [{"hours": ["${GATE_KEY}", "10:00"]}]},
+        "max_calls_per_tool": "${GATE_KEY}",
     }
     with pytest.raises(ConfigError) as refused:
         load_policy(fields)
     assert "hunter2" not in str(refused.value)
     assert refused.value.problems == (
-        "policy: approvals[0].unless_role: the value of ${GATE_SECRET} is not a role; known are admin, operator, viewer",
-        "policy: max_calls_per_tool: the value of ${GATE_SECRET} is not a whole number",
-        "policy: rules[0].action: the value of ${GATE_SECRET} is not one of allow, deny, ask",
-        "policy: rules[1].when: the value of ${GATE_SECRET} is not an expression",
-        "policy: timezone: the value of ${GATE_SECRET} is not a known time zone; write a name such as Europe/Berlin",
-        'policy: windows.allowed[0].hours[0]: the value of ${GATE_SECRET} is not a time of day such as "08:00"',
+        "policy: approvals[0].unless_role: the value of ${GATE_KEY} is not a role; known are admin, operator, viewer",
+        "policy: max_calls_per_tool: the value of ${GATE_KEY} is not a whole number",
+        "policy: rules[0].action: the value of ${GATE_KEY} is not one of allow, deny, ask",
+        "policy: rules[1].when: the value of ${GATE_KEY} is not an expression",
+        "policy: timezone: the value of ${GATE_KEY} is not a known time zone; write a name such as Europe/Berlin",
+        'policy: windows.allowed[0].hours[0]: the value of ${GATE_KEY} is not a time of day such as "08:00"',
     )

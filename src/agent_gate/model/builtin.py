@@ -1,0 +1,107 @@
+"""Declarations of the tools that the gate knows by itself, so that they can be judged where nothing is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
+
+_TEXT: Mapping[str, Json] = {"type": "string"}
+_PATH: Mapping[str, Json] = {
+    "type": "string",
+    "description": "JSON pointer such as /lights/kitchen, or dotted: lights.kitchen; empty: the whole state",
+}
+_IDENTIFIERS: Mapping[str, Json] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
+
+
+def _schema(required: str = "", **properties: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required.split(),
+        "additionalProperties": False,
+    }
+
+
+def _state(name: str, description: str, schema: Mapping[str, Json], risk: Risk = Risk.LOW) -> ToolDeclaration:
+    return ToolDeclaration(name, description, schema, {}, Effect.NONE, risk, 0)
+
+
+def _query(name: str, description: str, schema: Mapping[str, Json], **kinds: ArgumentKind) -> ToolDeclaration:
+    return ToolDeclaration(name, description, schema, kinds, Effect.READ, Risk.LOW, 0)
+
+
+STATE_TOOLS = (
+    _state("state.get", "Read a value of the project's state", _schema(path=_PATH)),
+    _state("state.set", "Write a value into the project's state", _schema("path value", path=_PATH, value={})),
+    _state("state.delete", "Remove a value from the project's state", _schema("path", path=_PATH)),
+    _state(
+        "state.patch",
+        "Change the project's state by a JSON Patch (RFC 6902)",
+        _schema("patch", patch={"type": "array", "items": {"type": "object"}, "maxItems": 1000}),
+    ),
+)
+
+STATE_REVERT = ToolDeclaration(
+    "state.revert",
+    "Make an earlier snapshot the project's state again",
+    _schema("snapshot_id", snapshot_id=_TEXT),
+    {"snapshot_id": ArgumentKind.IDENTIFIER},
+    Effect.NONE,
+    Risk.MEDIUM,
+    0,
+)
+GATE_REVERT = ToolDeclaration(
+    "gate.revert",
+    "Undo what one earlier call did, as far as that can be done",
+    _schema("call_id", call_id=_TEXT),
+    {"call_id": ArgumentKind.IDENTIFIER},
+    Effect.WRITE,
+    Risk.HIGH,
+    1,
+)
+
+HOME_ASSISTANT_TOOLS = (
+    _query("ha_get_state", "State of one entity", _schema("entity_id", entity_id=_TEXT)),
+    _query("ha_get_states", "States of all entities", _schema()),
+    _query("ha_get_entity_state", "State of one entity, from the cache", _schema("entity_id", entity_id=_TEXT)),
+    ToolDeclaration(
+        "ha_call_service",
+        "Call a service of Home Assistant",
+        _schema(
+            "domain service",
+            domain=_TEXT,
+            service=_TEXT,
+            entity_id=_IDENTIFIERS,
+            target={"type": "object"},
+            data={"type": "object"},
+        ),
+        {},
+        Effect.WRITE,
+        Risk.MEDIUM,
+        1,
+        sensitive=frozenset({"domain", "service"}),
+    ),
+    ToolDeclaration(
+        "ha_activate_scene",
+        "Activate a scene",
+        _schema("entity_id", entity_id=_TEXT, transition={"type": "number"}),
+        {},
+        Effect.WRITE,
+        Risk.MEDIUM,
+        1,
+    ),
+    ToolDeclaration(
+        "ha_fire_event",
+        "Fire an event on Home Assistant's bus",
+        _schema("event_type", event_type=_TEXT, event_data={"type": "object"}),
+        {},
+        Effect.WRITE,
+        Risk.MEDIUM,
+        1,
+    ),
+)
+
+BUILTIN: Mapping[str, ToolDeclaration] = {
+    tool.name: tool for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, *HOME_ASSISTANT_TOOLS)
+}

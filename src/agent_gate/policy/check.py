@@ -1,0 +1,86 @@
+"""Judge a call without a gate: no ledger, no service, nothing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_gate.model.builtin import BUILTIN
+from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
+from agent_gate.model.codec import CodecError, normalise, sha256_hex
+from agent_gate.model.errors import GateError, Problem, ToolError
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.schema import validator
+from agent_gate.model.tool import Json, Mode, ToolDeclaration
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.policy.declared import unregistered
+from agent_gate.policy.judge import GUARDED, Judge
+from agent_gate.policy.signature import signatures_for
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The outcome that the call would have up to the act, and the verdict with its trace where it was judged."""
+
+    outcome: Outcome
+    verdict: Verdict | None = None
+
+
+def check_call(
+    judge: Judge,
+    tool: str,
+    args: Mapping[str, Json],
+    *,
+    at: float,
+    agent_id: str = "local",
+    roles: tuple[str, ...] = ("operator",),
+    project: str = "default",
+    mode: Mode = Mode.ASSISTED,
+    confirmed: bool = False,
+    state: Json = None,
+) -> Checked:
+    """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments."""
+    declaration = BUILTIN.get(tool) or unregistered(tool)
+    try:
+        plain, encoded = normalise(dict(args))
+        signatures = _signatures(declaration, plain)
+    except CodecError as error:
+        return Checked(_refused(Problem(2002, f"the arguments are not JSON: {error}", stage="admit")))
+    except GateError as error:
+        return Checked(_refused(error.problem.at("bind")))
+    request = CallRequest(Agent(agent_id, roles), tool, plain, project, confirmed=confirmed)
+    input_hash = sha256_hex(encoded)
+    bound = BoundCall("", request, plain, plain, signatures, input_hash, input_hash)
+    facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state={} if state is None else state)
+    verdict = judge.decide(bound, facts, declaration)
+    return Checked(_outcome(verdict, signatures), verdict)
+
+
+def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
+    wrong = validator(declaration.input_schema)(args)
+    if wrong:
+        raise ToolError(f"`{declaration.name}`: {wrong}", code=2002, suggestion="see the tool's input schema")
+    if declaration.name in GUARDED:
+        return (declaration.name,)
+    return signatures_for(declaration, args)
+
+
+def _outcome(verdict: Verdict, signatures: tuple[str, ...]) -> Outcome:
+    status = {
+        Decision.ALLOW: Status.SUCCESS,
+        Decision.ASK: Status.PENDING_APPROVAL,
+        Decision.DENY: Status.DENIED,
+    }[verdict.decision]
+    return Outcome(
+        call_id="",
+        status=status,
+        error=verdict.problem,
+        signatures=signatures,
+        decision=verdict.decision,
+        reasons=verdict.reasons,
+        simulated=True,
+    )
+
+
+def _refused(problem: Problem) -> Outcome:
+    return Outcome(call_id="", status=Status.ERROR, error=problem, decision=Decision.DENY, simulated=True)
