@@ -89,6 +89,7 @@ class Gate:
         self.ids = ids
         self._stages = stages
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._by_call: dict[str, asyncio.Task[Outcome]] = {}
         self._under_way: dict[tuple[str, str], tuple[str, asyncio.Task[Outcome]]] = {}
 
     async def call(
@@ -135,7 +136,8 @@ class Gate:
                 return await self._join(same, claim, request, call_id, started_at)
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         passage = Passage(admitted.request, call_id, admitted.args, started_at, claim, pending)
-        task = self._start(self._drive(passage))
+        task = self._by_call[call_id] = self._start(self._drive(passage))
+        task.add_done_callback(lambda _: self._by_call.pop(call_id, None))
         if claim is not None:
             key = claim.agent_id, claim.request_id
             self._under_way[key] = claim.input_hash, task
@@ -200,7 +202,10 @@ class Gate:
             raise GateError.of(problem)
 
     async def result(self, call_id: str) -> Outcome | None:
-        """The recorded outcome of a call; None while it has none."""
+        """The outcome of a call, once it has one; None where this process does not work on it and none is recorded."""
+        task = self._by_call.get(call_id)
+        if task is not None:
+            return await asyncio.shield(task)
         entries = await self.ledger.entries_of(call_id)
         return outcome_of(entries, await self.ledger.blob(output_blob(call_id)))
 

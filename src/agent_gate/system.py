@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from base64 import urlsafe_b64encode
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+POOL_BYTES = 1024
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 
@@ -25,8 +27,31 @@ class RandomIds:
         self._now = (clock or SystemClock()).now
 
     def new(self) -> str:
-        value = int(self._now() * 1000) << 80 | int.from_bytes(os.urandom(10))
+        value = int(self._now() * 1000) << 80 | int.from_bytes(_random_bytes(10))
         return "".join([_PAIRS[value >> shift & 1023] for shift in range(120, -1, -10)])
 
     def salt(self) -> str:
-        return urlsafe_b64encode(os.urandom(16))[:22].decode()
+        return urlsafe_b64encode(_random_bytes(16))[:22].decode()
+
+
+class _Pool(threading.local):
+    """Random bytes fetched in bulk: each system call gives up the interpreter lock, and waits to get it back."""
+
+    unused = b""
+
+
+_pool = _Pool()
+
+
+def _random_bytes(count: int) -> bytes:
+    if len(_pool.unused) < count:
+        _pool.unused = os.urandom(POOL_BYTES)
+    taken, _pool.unused = _pool.unused[:count], _pool.unused[count:]
+    return taken
+
+
+def _forget() -> None:
+    _pool.unused = b""
+
+
+os.register_at_fork(after_in_child=_forget)

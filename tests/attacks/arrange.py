@@ -27,6 +27,8 @@ def arrange(setup: Mapping[str, Any]) -> None:
         case {"sparse": path, "bytes": size}:
             with _parent_of(path).open("wb") as file_object:
                 file_object.truncate(size)
+        case _:
+            pass
 
 
 def _parent_of(path: str) -> Path:

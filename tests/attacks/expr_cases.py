@@ -12,9 +12,11 @@ CHECKS = frozenset({"result"})
 
 
 def run(case: Case, root: Path) -> str:
-    values = dict(case.args.get("vars", {}))
+    source, values = case.args["expr"], dict(case.args.get("vars", {}))
+    if not isinstance(source, str):
+        return "error"  # A policy whose condition is not text is refused when it is loaded.
     try:
-        result = compile_expression(case.args["expr"], frozenset(values)).evaluate(values)
+        result = compile_expression(source, frozenset({*values, *case.policy.get("variables", ())})).evaluate(values)
     except ExpressionError:
         return "error"
     if "result" in case.check:

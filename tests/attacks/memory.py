@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
+from contextlib import suppress
 from pathlib import Path
 
 _STATUS = Path("/proc/self/status")
@@ -15,10 +16,9 @@ class Growth:
     """The peak since this object was made, beyond what was in use then."""
 
     def __init__(self) -> None:
-        try:
+        # Where the reset is refused, an earlier peak can hide a later one; nothing better is to be had there.
+        with suppress(OSError):
             Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
-        except OSError:
-            pass  # Without the reset an earlier peak can hide a later one, which is the best that is to be had.
         self._before = _peak_kb()
 
     def mb(self) -> float:

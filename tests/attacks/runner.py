@@ -26,7 +26,7 @@ class CheckFailed(AssertionError):
     """A check of the case does not hold, whatever its outcome."""
 
 
-class Skipped(Exception):  # noqa: N818  # not an error
+class Skipped(Exception):
     """The handler has no way to run this case."""
 
 
@@ -61,7 +61,8 @@ def _run(case: Case, handler: ModuleType) -> Result:
         return Result(case, skipped=True)
     except CheckFailed as failed:
         return Result(case, str(failed))
-    except Exception as error:  # noqa: BLE001  # whatever a case lets loose is a failure of that case alone
+    except Exception as error:
+        # Whatever a case lets loose is a failure of that case alone.
         return Result(case, f"crashed with {type(error).__name__}: {str(error)[:200]}")
     return Result(case)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_gate.model.tool import Json, Mode
 
@@ -85,6 +86,13 @@ class McpServerConfig:
 class ServicesConfig:
     homeassistant: HomeAssistantConfig | None = None
     mcp_servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """A service by its name in the file; KeyError where it is off."""
+        found = getattr(self, name, None)
+        if not found:
+            raise KeyError(name)
+        return found
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Builder:
         if handle is None:
             return
         line = event.start_mark.line + 1
-        self._nodes += 1
+        self._nodes += handle is not Builder._close
         if self._nodes > self.bounds.nodes_max:
             raise YamlProblem(line, f"more than {self.bounds.nodes_max} values")
         handle(self, event, line)
@@ -82,6 +82,7 @@ class Builder:
 
     def _scalar(self, event: Any, line: int) -> None:
         self._refuse_tag(event, line)
+        _refuse_surrogates(event.value, line)
         text, is_plain = event.value, event.implicit[0] and not event.style
         frame = self._frames[-1] if self._frames else None
         if frame is not None and frame.key is None and isinstance(frame.node.value, dict):
@@ -181,6 +182,14 @@ class Builder:
             elif frame.key is not None:
                 steps.append(frame.key)
         return tuple(steps)
+
+
+def _refuse_surrogates(text: str, line: int) -> None:
+    """The C parser refuses their escapes itself, the parser in Python does not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise YamlProblem(line, "not valid YAML: found invalid Unicode character escape code") from None
 
 
 _HANDLERS: dict[str, Any] = {

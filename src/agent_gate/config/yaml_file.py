@@ -72,7 +72,7 @@ def parse_yaml(text: bytes | str, name: str, bounds: Bounds | None = None) -> Do
         data = text.encode() if isinstance(text, str) else text
         if len(data) > bounds.bytes_max:
             raise ConfigError(f"{name}: larger than {bounds.bytes_max} bytes")
-        decoded = data.decode("utf-8-sig")
+        decoded = data.decode().removeprefix("\ufeff")
     except UnicodeError as error:
         raise ConfigError(f"{name}: not UTF-8 text: {error.reason}", suggestion="save it as UTF-8") from None  # type: ignore[attr-defined]
     builder = Builder(bounds)

@@ -58,12 +58,15 @@ class Expression:
 
 
 def compile_expression(source: str, names: frozenset[str] = NAMES) -> Expression:
-    """The expression, or an `ExpressionError` that says what is not allowed."""
+    """The expression, which may run over several lines, or an `ExpressionError` that says what is not allowed."""
     if len(source) > EXPRESSION_CHARS_MAX:
         raise ExpressionError(f"longer than {EXPRESSION_CHARS_MAX} characters")
+    text = source.strip()
+    if "\n" in text:
+        text = f"({text}\n)"
     try:
-        compiler = Compiler(source.strip(), names)
-        run = compiler.compile(_parse(source.strip()))
+        compiler = Compiler(text, names)
+        run = compiler.compile(_parse(text))
     except RecursionError:
         raise ExpressionError("nested too deeply") from None
     return Expression(source, frozenset(compiler.used), run)

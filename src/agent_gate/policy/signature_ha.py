@@ -23,12 +23,12 @@ _ENTITY_KEY = re.compile(r"(?:.*_)?entit(?:y_ids?|ies)|group_members")
 
 # An id of one of these is taken for a target wherever it stands in the data; services have many names for
 # such fields, and a list of them would always lack some.
-_ENTITY_DOMAINS = re.compile(
-    "ai_task|air_quality|alarm_control_panel|assist_satellite|automation|binary_sensor|button|calendar|camera|climate|"
-    "conversation|counter|cover|date|datetime|device_tracker|event|fan|geo_location|group|humidifier|image|"
-    "image_processing|input_(?:boolean|button|datetime|number|select|text)|lawn_mower|light|lock|media_player|notify|"
-    "number|person|plant|proximity|remote|scene|schedule|script|select|sensor|siren|stt|sun|switch|tag|text|time|"
-    "timer|todo|tts|update|vacuum|valve|wake_word|water_heater|weather|zone"
+_ENTITY_DOMAINS = (
+    " ai_task air_quality alarm_control_panel assist_satellite automation binary_sensor button calendar camera climate"
+    " conversation counter cover date datetime device_tracker event fan geo_location group humidifier image"
+    " image_processing input_boolean input_button input_datetime input_number input_select input_text lawn_mower light"
+    " lock media_player notify number person plant proximity remote scene schedule script select sensor siren stt sun"
+    " switch tag text time timer todo tts update vacuum valve wake_word water_heater weather zone "
 )
 
 
@@ -166,5 +166,5 @@ def _ids_in_text(text: str) -> Iterator[str]:
     # Home Assistant takes ids in any case, and several in one text.
     for part in text.split(","):
         entity = part.strip().lower()
-        if _ENTITY_ID.fullmatch(entity) and _ENTITY_DOMAINS.fullmatch(entity.partition(".")[0]):
+        if _ENTITY_ID.fullmatch(entity) and f" {entity.partition('.')[0]} " in _ENTITY_DOMAINS:
             yield entity

@@ -291,7 +291,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_lines(
         "config.yaml:5: agent.tokn: unknown field; did you mean `token`?",
         "config.yaml:6: storage.path: missing; sqlite needs it",
         "config.yaml:9: approvers[0]: can never answer; give a token or a telegram_user_id",
-        "config.yaml:10: approvers[1]: `b` is not a mapping",
+        "config.yaml:10: approvers[1]: the value is not a mapping",
     )
 
 
@@ -312,3 +312,24 @@ def test_a_file_that_is_not_a_mapping_is_refused(tmp_path: Path) -> None:
     file.write_text("- a\n")
     with pytest.raises(ConfigError, match=r"c\.yaml:1: a list is not a mapping"):
         load_config(str(file))
+
+
+def test_a_secret_in_the_wrong_place_is_not_repeated(problems_of: Problems) -> None:
+    fields = {
+        "gateway": SMALL["gateway"],
+        "agent": "secret",
+        "approvers": ["secret"],
+        "messenger": "secret",
+        "services": {"homeassistant": "secret", "mcp_servers": {"x": "secret", "y": {"command": "c", "env": "secret"}}},
+        "storage": "secret",
+    }
+    problems = problems_of(fields)
+    assert (len(problems), "secret" in str(problems)) == (7, False)
+
+
+def test_a_service_can_be_asked_for_by_its_name(load: Load) -> None:
+    services = load({**SMALL, "services": {"homeassistant": {"url": "http://ha"}}}).services
+    assert services["homeassistant"] == HomeAssistantConfig("http://ha")
+    for name in ("mcp_servers", "nosuch"):
+        with pytest.raises(KeyError):
+            services[name]

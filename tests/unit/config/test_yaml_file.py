@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,12 @@ def problems_of(text: str | bytes) -> tuple[str, ...]:
     with pytest.raises(ConfigError) as refused:
         parse_yaml(text, "f.yaml")
     return refused.value.problems
+
+
+def bomb(levels: int, width: int, leaf: str) -> str:
+    lines = [f"l0: &l0 [{leaf}]"]
+    lines += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * width)}]" for n in range(1, levels)]
+    return "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +92,14 @@ def test_what_would_surprise_is_refused_with_its_line(text: str, expected: str) 
     assert expected in problem
 
 
+@pytest.mark.parametrize(
+    "text", ['"\\ud800": 1', "a: &a [*a]", "[" * 100_000, "a: !x 1", "a: 1\na: 2", "a: [", "\0", bomb(9, 9, "x")]
+)
+def test_the_parser_in_python_is_as_strict_as_the_one_in_c(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.delattr(yaml, "CSafeLoader")
+    assert len(problems_of(text)) == 1
+
+
 def test_all_such_problems_are_told_at_once() -> None:
     assert problems_of("a: 1\na: 2\nb: !x y\n<<: {}\n") == (
         "f.yaml:2: a: given twice, first in line 1; keep one",
@@ -106,12 +121,6 @@ def test_an_empty_file_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", [b"\xff\xfea\x00", b"a: \x80", "a: \ud800", "a: 1".encode("utf-32")])
 def test_only_utf_8_is_read(text: str | bytes) -> None:
     assert len(problems_of(text)) == 1
-
-
-def bomb(levels: int, width: int, leaf: str) -> str:
-    lines = [f"l0: &l0 [{leaf}]"]
-    lines += [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * width)}]" for n in range(1, levels)]
-    return "\n".join(lines)
 
 
 @pytest.mark.parametrize(

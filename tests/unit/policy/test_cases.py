@@ -155,8 +155,6 @@ def test_an_expression_is_refused_at_run(case: dict[str, Any]) -> None:
 
 def test_every_case_has_a_reason_of_its_own() -> None:
     folders = [folder.name for folder in _CASES.iterdir() if folder.name in ("rules", "signatures", "expressions")]
-    reasons = [
-        (param.values[0]["why"], str(param.values[0])) for folder in folders for param in _cases(f"{folder}/*")
-    ]
+    reasons = [(param.values[0]["why"], str(param.values[0])) for folder in folders for param in _cases(f"{folder}/*")]
     assert len(reasons) >= 450
     assert len(set(reasons)) == len(reasons)

@@ -112,7 +112,7 @@ def test_without_the_library_the_same_literals_are_found(monkeypatch: pytest.Mon
 
 
 @given(
-    st.lists(st.text("ab", min_size=1, max_size=12), max_size=30, unique=True),
+    st.lists(st.text("ab", min_size=1, max_size=12), min_size=1, max_size=30, unique=True),
     st.lists(st.text("abc", max_size=40), min_size=1, max_size=10),
 )
 def test_both_finders_find_every_literal_that_occurs(words: list[str], texts: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""Speed as ratios within one run: against raw limits and peers, on this machine, now."""

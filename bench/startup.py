@@ -1,0 +1,34 @@
+"""Start-up: what a person waits for before a command does anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.figure import Figure, at_most
+
+ROUNDS = 15
+
+
+def figures(directory: Path) -> Iterator[Figure]:
+    policy = directory / "policy.yaml"
+    policy.write_text("rules:\n  - {pattern: 'clock.*', action: allow}\n")
+    command = str(Path(sys.executable).with_name("agent-gate"))
+    check = [command, "check", "--tool", "clock.read", "--args", '{"place": "kitchen"}', "-p", str(policy)]
+    python, version, checked = _medians_ms([[sys.executable, "-c", "pass"], [command, "--version"], check])
+    yield at_most("agent-gate --version", version, python, "python -c pass", "ms", 4)
+    yield at_most("agent-gate check", checked, python, "python -c pass", "ms", 15)
+
+
+def _medians_ms(commands: Sequence[Sequence[str]]) -> list[float]:
+    """The commands take turns, so that noise from outside meets all of them."""
+    durations: list[list[float]] = [[] for _ in commands]
+    for _ in range(ROUNDS):
+        for command, times in zip(commands, durations, strict=True):
+            start = time.perf_counter()
+            subprocess.run(command, check=True, capture_output=True)
+            times.append(time.perf_counter() - start)
+    return [sorted(times)[len(times) // 2] * 1e3 for times in durations]

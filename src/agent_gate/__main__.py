@@ -1,0 +1,23 @@
+"""The command `agent-gate`, also `python -m agent_gate`."""
+
+from __future__ import annotations
+
+import sys
+
+from agent_gate import __version__
+
+
+def main() -> int:
+    """Run the command that the program was started with, and return its exit code."""
+    args = sys.argv[1:]
+    if args == ["--version"]:
+        # Answered here because a library for commands takes longer to import than this takes in all.
+        sys.stdout.write(f"agent-gate {__version__}\n")
+        return 0
+    from agent_gate.doors.cli.program import run
+
+    return run(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

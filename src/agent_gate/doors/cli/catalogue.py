@@ -1,0 +1,14 @@
+"""Every command with the module that holds it, so that a start imports only the one that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Work": ("init", "demo"),
+    "Policy": ("check",),
+    "Record": ("audit", "verify", "export", "state", "project", "db"),
+    "Server": ("doctor",),
+}
+
+COMMANDS: Mapping[str, str] = {name: f"agent_gate.doors.cli.{name}" for names in SECTIONS.values() for name in names}

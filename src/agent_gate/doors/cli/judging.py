@@ -1,0 +1,186 @@
+"""Judges calls that nobody makes: wishes as text in, answers in the shape of an outcome out."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agent_gate.config.policy_file import load_policy, policy_from
+from agent_gate.model.codec import CodecError, canonical, parse
+from agent_gate.model.errors import ConfigError, GateError, Problem
+from agent_gate.model.limits import MESSAGE_BYTES_MAX
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import Json, Mode
+from agent_gate.model.verdict import Decision
+from agent_gate.policy.check import Checked, check_call
+from agent_gate.policy.judge import Judge
+
+JUDGES_MAX = 64
+"""How many policies are kept compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A call that somebody wants to know about, and who would make it."""
+
+    tool: str = ""
+    args: Mapping[str, Json] | None = None
+    policy: Mapping[str, Json] | None = None
+    working_dir: str = ""
+    roles: tuple[str, ...] = ("operator",)
+    mode: Mode = Mode.ASSISTED
+    confirmed: bool = False
+    agent: str = "local"
+    project: str = "default"
+    id: str = ""
+
+
+class Judges:
+    """One compiled judge for each policy that is named."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._of_file: Judge | None = None
+        self._of_objects: OrderedDict[bytes, Judge] = OrderedDict()
+
+    def judge(self, policy: Mapping[str, Json] | None) -> Judge:
+        if policy is not None:
+            return self._judge_of_object(policy)
+        if self._of_file is None:
+            self._of_file = Judge(load_policy(self._path))
+        return self._of_file
+
+    def _judge_of_object(self, policy: Mapping[str, Json]) -> Judge:
+        key = canonical(dict(policy))
+        judge = self._of_objects.get(key)
+        if judge is None:
+            judge = self._of_objects[key] = Judge(_policy(policy))
+            if len(self._of_objects) > JUDGES_MAX:
+                self._of_objects.popitem(last=False)
+        return judge
+
+
+def _policy(mapping: Mapping[str, Json]) -> Policy:
+    return policy_from(mapping)
+
+
+def answer(judges: Judges, wish: Wish) -> Checked:
+    """What the gate would say; a policy that is not one, or a directory that is not there, denies."""
+    try:
+        if wish.working_dir and not Path(wish.working_dir).is_dir():
+            return refused(Problem(2002, f"working_dir `{wish.working_dir}` is not a directory", stage="admit"))
+        judge = judges.judge(wish.policy)
+    except (ConfigError, CodecError, OSError) as error:
+        return refused(error.problem if isinstance(error, ConfigError) else Problem(6001, str(error)))
+    return check_call(
+        judge,
+        wish.tool,
+        wish.args or {},
+        at=time.time(),
+        agent_id=wish.agent,
+        roles=wish.roles,
+        project=wish.project,
+        mode=wish.mode,
+        confirmed=wish.confirmed,
+    )
+
+
+def refused(problem: Problem) -> Checked:
+    """Input that cannot be judged is denied."""
+    return Checked(Outcome(call_id="", status=Status.ERROR, error=problem, decision=Decision.DENY, simulated=True))
+
+
+def arguments_of(text: str) -> Mapping[str, Json]:
+    """The arguments in a text; GateError 2002 where they are not an object."""
+    try:
+        value = parse(text)
+    except CodecError as error:
+        raise _bad(f"the arguments are {_of(error)}", 'write an object such as \'{"path": "/lights"}\'') from None
+    if not isinstance(value, dict):
+        raise _bad("the arguments are not an object", 'write an object such as \'{"path": "/lights"}\'')
+    return value
+
+
+def wish_of(line: bytes, defaults: Wish) -> Wish:
+    """The wish in a line of a file; GateError 2002 says what is wrong with it."""
+    try:
+        fields = parse(line)
+    except CodecError as error:
+        raise _bad(f"the line is {_of(error)}", "write one object on each line") from None
+    if not isinstance(fields, dict):
+        raise _bad("the line is not an object", 'write one such as {"tool": "state.get", "args": {}}')
+    unknown = sorted(fields.keys() - _FIELDS.keys())
+    if unknown:
+        raise _bad(f"unknown field `{unknown[0]}`", f"known are {', '.join(_FIELDS)}")
+    for name, value in fields.items():
+        _check_field(name, value)
+    if not fields.get("tool"):
+        raise _bad("the field `tool` is missing", "name the tool that would be called")
+    if "roles" in fields:
+        fields["roles"] = tuple(fields["roles"])
+    if "mode" in fields:
+        fields["mode"] = Mode(fields["mode"])
+    return replace(defaults, **fields)
+
+
+_FIELDS: Mapping[str, tuple[type, str]] = {
+    "tool": (str, "a text"),
+    "args": (dict, "an object"),
+    "policy": (dict, "an object"),
+    "working_dir": (str, "a text"),
+    "roles": (list, "a list of texts"),
+    "mode": (str, f"one of {', '.join(mode.value for mode in Mode)}"),
+    "confirmed": (bool, "true or false"),
+    "agent": (str, "a text"),
+    "project": (str, "a text"),
+    "id": (str, "a text"),
+}
+
+
+def _check_field(name: str, value: Json) -> None:
+    kind, words = _FIELDS[name]
+    fits = isinstance(value, kind)
+    if name == "roles":
+        fits = fits and all(isinstance(item, str) for item in value)
+    elif name == "mode":
+        fits = value in {mode.value for mode in Mode}
+    if not fits:
+        raise _bad(f"the field `{name}` is not {words}", "correct the line")
+
+
+def _bad(detail: str, suggestion: str) -> GateError:
+    return GateError(detail, code=2002, suggestion=suggestion, stage="admit")
+
+
+def _of(error: CodecError) -> str:
+    return str(error)
+
+
+def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Each line that is not blank, with its number; of one that is too long, enough to be refused."""
+    number = 0
+    while line := file.readline(MESSAGE_BYTES_MAX + 2):
+        number += 1
+        rest = line
+        while not rest.endswith(b"\n") and (rest := file.readline(MESSAGE_BYTES_MAX)):
+            pass
+        if line.strip():
+            yield number, line.rstrip(b"\r\n")
+
+
+def to_json(checked: Checked, wish: Wish, line: int | None = None) -> dict[str, Any]:
+    """The outcome without the act: no call id, because there is no call."""
+    fields = checked.outcome.to_json()
+    del fields["call_id"], fields["request_id"]
+    head: dict[str, Any] = {"request_id": wish.id} if wish.id else {}
+    if line is not None:
+        head["line"] = line
+    if wish.tool:
+        head["tool"] = wish.tool
+    trace = [reason.to_trace() for reason in checked.verdict.trace] if checked.verdict else []
+    return {**head, **fields, "trace": trace}

@@ -1,0 +1,72 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent_gate.model.errors import StorageError
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar="AGENT_GATE_DB", help="The ledger.")]
+Project = Annotated[str, typer.Option("--project", metavar="NAME", help="The project.")]
+PolicyPath = Annotated[Path, typer.Option("-p", "--policy", metavar="FILE", help="The policy.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
+
+DEFAULT_DB = "agent-gate.db"
+DEFAULT_POLICY = Path("policy.yaml")
+
+
+def commands(help: str = "") -> typer.Typer:  # noqa: A002 -- Typer's own word
+    """The commands of one module: plain help, our own words for errors."""
+    settings: dict[str, Any] = {"help": help} if help else {}
+    return typer.Typer(
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        no_args_is_help=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
+    )
+
+
+def examples(*lines: str) -> str:
+    """The closing part of a help text, each example on its own line."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def database_path(db: str) -> Path:
+    """Where the ledger is; it need not exist."""
+    scheme, separator, _ = db.partition("://")
+    if separator:
+        # The rest of it may hold a password.
+        raise StorageError(
+            f"ledgers at `{scheme}://…` are not in this release",
+            code=5001,
+            suggestion="name a file with --db or AGENT_GATE_DB",
+        )
+    if not db or "\0" in db:
+        raise StorageError(
+            "the name of the database is empty or not one", code=5001, suggestion="name a file with --db"
+        )
+    return Path(db)
+
+
+def existing_database(db: str) -> Path:
+    """The ledger's file; a command that only looks never makes one."""
+    path = database_path(db)
+    try:
+        found, is_file = path.exists(), path.is_file()
+    except OSError as error:
+        raise StorageError(f"cannot open `{db}`: {error.strerror}", code=5001, suggestion="check the path") from None
+    if not found:
+        raise StorageError(
+            f"there is no database at `{db}`",
+            code=5001,
+            suggestion="make one with `agent-gate init`, or name it with --db",
+        )
+    if not is_file:
+        raise StorageError(f"`{db}` is not a file", code=5001, suggestion="name the database with --db")
+    return path

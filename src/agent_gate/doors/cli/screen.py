@@ -1,0 +1,127 @@
+"""What commands print: JSON for machines; colour and tables for people, and only where a terminal shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TextIO
+
+from agent_gate.model.limits import SHOWN_CHARS_MAX
+from agent_gate.model.tool import Json
+
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
+"""Characters that count as printable and show nothing."""
+
+_COLOURS = {
+    "green": ("allow", "ok", "success", "open", "verified"),
+    "yellow": ("ask", "warn", "expired", "pending_approval", "locked", "erased", "unknown"),
+    "red": ("deny", "denied", "fail", "error", "archived", "broken"),
+}
+_COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
+_ANSI = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
+
+
+def safe(text: object) -> str:
+    """Text as it can be shown: control and invisible characters, also those that turn lines around, written out."""
+    shown = str(text)
+    if shown.isascii() and shown.isprintable():
+        return shown
+    return "".join(
+        char if char.isprintable() and char not in _BLANK_LETTERS else f"U+{ord(char):04X}" for char in shown
+    )
+
+
+def shortened(text: object, chars_max: int = SHOWN_CHARS_MAX) -> str:
+    shown = safe(text)
+    return shown if len(shown) <= chars_max else f"{shown[: chars_max - 1]}…"
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def has_colour(stream: TextIO | None) -> bool:
+    return on_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: str = "", stream: TextIO | None = None) -> str:
+    """The text in a colour, or in the one that belongs to it as a word."""
+    code = _ANSI.get(style or _COLOUR_OF.get(text.strip(), ""))
+    return f"\x1b[{code}m{text}\x1b[0m" if code and has_colour(stream or sys.stdout) else text
+
+
+def say(text: str = "") -> None:
+    """A line for people."""
+    write(text + "\n")
+
+
+def write(text: str) -> None:
+    if sys.stdout is not None:
+        sys.stdout.write(text)
+
+
+def print_json(value: Json) -> None:
+    """One JSON document; spread over lines where a person looks at it."""
+    write(encoded(value, indent=on_terminal(sys.stdout)) + "\n")
+
+
+def print_json_line(value: Json) -> None:
+    write(encoded(value) + "\n")
+
+
+def encoded(value: Json, *, indent: bool = False) -> str:
+    import orjson
+
+    option = orjson.OPT_INDENT_2 if indent else 0
+    try:
+        return orjson.dumps(value, option=option).decode()
+    except TypeError:
+        # Bytes of the command line that are not UTF-8 arrive as lone surrogates, which JSON cannot carry.
+        return orjson.dumps(_without_surrogates(value), option=option).decode()
+
+
+def _without_surrogates(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(item) for item in value]
+    return value
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """A table for people; where no terminal is, plain aligned text that other programs can take apart."""
+    texts = [["" if cell is None else safe(cell) for cell in row] for row in rows]
+    if not texts:
+        say(paint(empty, "dim"))
+    elif on_terminal(sys.stdout):
+        _print_rich_table(columns, texts)
+    else:
+        _print_plain_table(columns, texts)
+
+
+def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*(Text(cell, style=_COLOUR_OF.get(cell, ""), overflow="fold") for cell in row))
+    Console(file=sys.stdout, no_color=not has_colour(sys.stdout), highlight=False).print(table)
+
+
+def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_fields(fields: Iterable[tuple[str, object]], indent: int = 2) -> None:
+    """Names and values, one to a line; what has no value is left out."""
+    filled = [(name, value) for name, value in fields if value not in (None, "")]
+    width = max((len(name) for name, _ in filled), default=0)
+    for name, value in filled:
+        say(f"{' ' * indent}{paint(name.ljust(width), 'dim')}  {value}")

@@ -1,0 +1,61 @@
+"""Verdicts as people read them: the answer, what it is about, who spoke, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent_gate.doors.cli.judging import Wish
+from agent_gate.doors.cli.screen import paint, print_fields, safe, say, shortened
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.verdict import Decision, Reason
+from agent_gate.policy.check import Checked
+
+SIGNATURES_SHOWN_MAX = 20
+
+
+def print_verdict(checked: Checked, tool: str, *, every_layer: bool) -> None:
+    outcome = checked.outcome
+    decision = outcome.decision or Decision.DENY
+    first, *others = [*map(shortened, outcome.signatures), *([] if outcome.signatures else [shortened(tool)])]
+    say(f"{paint(decision.value)}  {paint(first, 'bold')}")
+    for signature in others[:SIGNATURES_SHOWN_MAX]:
+        say(f"{' ' * len(decision.value)}  {paint(signature, 'bold')}")
+    if len(others) > SIGNATURES_SHOWN_MAX:
+        say(f"{' ' * len(decision.value)}  and {len(others) - SIGNATURES_SHOWN_MAX} more")
+    print_fields(_fields(outcome))
+    if checked.verdict:
+        _print_layers(checked.verdict.trace, every_layer)
+
+
+def _fields(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    rule = next((reason.rule for reason in outcome.reasons if reason.rule), "")
+    if rule:
+        yield "rule", safe(rule)
+    if outcome.error:
+        yield "why", f"{safe(outcome.error.detail)} ({outcome.error.code} {outcome.error.name})"
+        yield "to change it", safe(outcome.error.suggestion)
+    else:
+        yield "why", safe("; ".join(reason.text for reason in outcome.reasons if reason.text))
+
+
+def _print_layers(trace: Sequence[Reason], every_layer: bool) -> None:
+    speaking = [reason for reason in trace if reason.decision or every_layer]
+    silent = [reason.layer for reason in trace if not reason.decision]
+    width = max((len(reason.layer) for reason in speaking), default=0)
+    say(f"  {paint('layers', 'dim')}")
+    for reason in speaking:
+        answer = (reason.decision.value if reason.decision else "–").ljust(5)
+        said = safe(reason.text or reason.rule)
+        say(f"    {reason.layer.ljust(width)}  {paint(answer)}  {said}".rstrip())
+    if silent and not every_layer:
+        say(paint(f"    nothing to say: {', '.join(silent)}", "dim"))
+
+
+def print_line(checked: Checked, number: int, wish: Wish) -> None:
+    """One call of many on one line."""
+    outcome = checked.outcome
+    decision = (outcome.decision or Decision.DENY).value
+    signature = "  ".join(map(shortened, outcome.signatures)) or shortened(wish.tool) or "–"
+    name = shortened(wish.id) or str(number)
+    why = f"  {paint(safe(outcome.error), 'dim')}" if outcome.error else ""
+    say(f"{name.rjust(4)}  {paint(decision.ljust(5))}  {signature}{why}")
