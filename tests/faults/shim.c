@@ -52,7 +52,8 @@ void fault_arm(const char *part, int ops, int what, int error, long at, long how
     armed_ops = 0;
     strncpy(match, part, sizeof match - 1);
     action = what, error_number = error, nth = at, times = how_often;
-    seen = 0, fired = 0;
+    seen = 0;
+    fired = 0;
     armed_ops = ops;
 }
 
@@ -184,7 +185,7 @@ int open64(const char *path, int flags, ...) {
     REAL(open64);
     va_list rest;
     va_start(rest, flags);
-    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     if (flags & O_CREAT && is_ours(path) && access(path, F_OK) != 0) {
         CHANGE(NAME, path);
@@ -196,7 +197,7 @@ int open64(const char *path, int flags, ...) {
 int open(const char *path, int flags, ...) {
     va_list rest;
     va_start(rest, flags);
-    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     return open64(path, flags, mode);
 }

@@ -12,14 +12,21 @@ from agent_gate.ledger.migrate import HEAD, revision
 from agent_gate.model.errors import StorageError
 
 
+class NoLedgerError(StorageError):
+    """There is no file, or it is something else; not raised for a ledger of another release."""
+
+    default_code = 5001
+
+
 def open_reader(path: Path | str) -> sqlite3.Connection:
     """A connection that can only read; raises 5001 where there is no ledger of this release's schema."""
     path = Path(path)
     if not path.is_file():
-        raise StorageError(
-            f"there is no ledger at `{path}`", code=5001, suggestion="name one with --db or AGENT_GATE_DB"
-        )
-    connection = connect(path, read_only=True)
+        raise NoLedgerError(f"there is no ledger at `{path}`", suggestion="name one with --db or AGENT_GATE_DB")
+    try:
+        connection = connect(path, read_only=True)
+    except StorageError as error:
+        raise NoLedgerError(error.problem.detail, suggestion=error.problem.suggestion) from error
     try:
         _check_schema(connection, path)
     except BaseException:
@@ -32,30 +39,21 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     try:
         found = revision(connection)
     except sqlite3.DatabaseError as error:
-        raise StorageError(
-            f"cannot read `{path}`: {error}", code=5001, suggestion="restore it from a backup"
-        ) from error
+        raise NoLedgerError(f"cannot read `{path}`: {error}", suggestion="restore it from a backup") from error
     if found is None:
+        raise NoLedgerError(f"`{path}` is not a ledger of agent-gate", suggestion="name another file with --db")
+    if found != HEAD:
+        age, remedy = ("newer", "upgrade agent-gate") if found > HEAD else ("older", "run `agent-gate db upgrade`")
         raise StorageError(
-            f"`{path}` is not a ledger of agent-gate", code=5001, suggestion="name another file with --db"
-        )
-    if found > HEAD:
-        raise StorageError(
-            f"`{path}` was written by a newer release (schema {found}, ours is {HEAD})",
+            f"`{path}` was written by a release with a {age} schema ({found}, ours is {HEAD})",
             code=5001,
-            suggestion="upgrade agent-gate",
-        )
-    if found < HEAD:
-        raise StorageError(
-            f"`{path}` was written by an older release (schema {found}, ours is {HEAD})",
-            code=5001,
-            suggestion="run `agent-gate db upgrade`",
+            suggestion=remedy,
         )
 
 
 @contextmanager
-def snapshot_of(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything read inside is the ledger at one moment, whatever is written meanwhile."""
+def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Everything read inside is the ledger as it was at one moment, whatever is written meanwhile."""
     if connection.in_transaction:
         yield
         return

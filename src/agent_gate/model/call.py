@@ -90,8 +90,11 @@ class Facts:
     refused_recently: bool = False
     """Whether a person said no to one of the signatures within the cooldown."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The recorded form; what has its ordinary value is left out, and the state is named by its version."""
+    def to_json(self, *, asking_mattered: bool) -> dict[str, Any]:
+        """The recorded form; what has its ordinary value is left out, and the state is named by its version.
+
+        Whether anybody could be asked changes no verdict in which nothing asked.
+        """
         fields: dict[str, Any] = {"policy": self.policy_hash[:16]}
         if self.state_version:
             fields["state_version"] = self.state_version
@@ -101,7 +104,7 @@ class Facts:
             fields["roles"] = list(self.roles)
         if self.confirmed:
             fields["confirmed"] = True
-        if not self.can_ask:
+        if asking_mattered and not self.can_ask:
             fields["can_ask"] = False
         if self.refused_recently:
             fields["refused_recently"] = True

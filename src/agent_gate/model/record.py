@@ -151,7 +151,7 @@ def _first_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, A
     """What the call's first entry says of the wish itself; later ones refer to it by call id."""
     return _later_body(bound, verdict) | {
         "args": bound.recorded_args,
-        "facts": facts.to_json(),
+        "facts": facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW),
         "reasons": [reason.to_json() for reason in verdict.reasons],
     }
 

@@ -106,16 +106,15 @@ class RuleIndex:
         """What was found by literals together with what has to be tried one by one."""
         matchers = self._matchers
         next_found = next(found, _ENDLESS)
-        absent = 0
-        for block in self._plain:
+        for number, block in enumerate(self._plain):
+            # Which characters are missing is worth knowing only if the first few patterns did not decide.
+            absent = ~characters(signature) if number else 0
             for rank, needed in block:
                 while next_found < rank:
                     yield next_found
                     next_found = next(found, _ENDLESS)
                 if not needed & absent and (matchers[rank] or self._matcher(rank))(signature):
                     yield rank
-            # Which characters are missing is worth knowing only if the first block did not decide.
-            absent = ~characters(signature)
         while next_found < _ENDLESS:
             yield next_found
             next_found = next(found, _ENDLESS)

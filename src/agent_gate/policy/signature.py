@@ -19,8 +19,7 @@ _HA_IDENTIFIERS = frozenset(("entity_id", "domain", "service", "event_type"))
 
 def validate_args(tool: str, args: Mapping[str, Json]) -> None:
     """Raises ValueError for a name or an argument, at any depth, that could be mistaken for part of a signature."""
-    if not tool or len(tool) > IDENTIFIER_CHARS_MAX or FORBIDDEN_CHARS_RE.search(tool):
-        raise ArgumentError(f"`{tool[:SHOWN_CHARS_MAX]}` is not the name of a tool")
+    _validate_name(tool)
     for name, value in args.items():
         for text in _texts({name: value}):
             found = FORBIDDEN_CHARS_RE.search(text)
@@ -56,12 +55,13 @@ def signatures_for(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tu
     `fs.*`, `http.get` and `shell.run` are not built here: theirs come from what their guards resolve.
     """
     try:
+        _validate_name(declaration.name)
         special = signature_ha.SIGNATURES.get(declaration.name)
         if special:
             return special(args)
         return (_by_places(declaration, args) if declaration.registered else _by_values(declaration.name, args),)
     except ArgumentError as error:
-        raise ToolError(f"{declaration.name}: {error}", code=2002, suggestion=error.suggestion) from None
+        raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
 
 
 def shown(signature: str) -> str:
@@ -105,6 +105,12 @@ def _place(declaration: ToolDeclaration, name: str, value: Json, schema: Json) -
 
 def _joined(tool: str, places: list[str]) -> str:
     return f"{tool}({', '.join(places)})" if places else tool
+
+
+def _validate_name(tool: str) -> None:
+    """Otherwise a call of `t(x)` without arguments would have the signature of `t` with the argument x."""
+    if not tool or len(tool) > IDENTIFIER_CHARS_MAX or FORBIDDEN_CHARS_RE.search(tool):
+        raise ArgumentError(f"{tool[:SHOWN_CHARS_MAX]!r} is not the name of a tool")
 
 
 def _only_target(call: signature_ha.ServiceCall) -> str:

@@ -43,7 +43,7 @@ BASE = {
     re.compile(r"agent\b"): "agent: {token: agent-secret}\n",
 }
 """What a mistake of another field leaves right."""
-TELEGRAM: dict[str, Any] = {"token": "bot-secret", "chat_id": -100123, "allowed_users": [123]}
+TELEGRAM: dict[str, Any] = {"token": "bot-secret", "chat_id": -100777, "allowed_users": [123]}
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
         "gateway": {"host": "0.0.0.0", "port": 1, "tls": {"cert": "c.pem", "key": "k.pem"}},
         "agents": [
             {
-                "id": "kitchen-bot",
+                "id": "night-shift",
                 "token": "t1",
                 "roles": ["operator"],
                 "projects": ["home"],
@@ -149,7 +149,7 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
     assert load(fields) == Config(
         gateway=GatewayConfig("0.0.0.0", 1, TLSConfig("c.pem", "k.pem")),
         agent=None,
-        messenger=MessengerConfig("telegram", TelegramConfig("bot-secret", -100123, [123], "http://127.0.0.1:1")),
+        messenger=MessengerConfig("telegram", TelegramConfig("bot-secret", -100777, [123], "http://127.0.0.1:1")),
         services=ServicesConfig(
             HomeAssistantConfig("http://ha:8123", "t4", True, 5, 6, 7),
             {
@@ -161,7 +161,7 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
         approval_timeout=60,
         rate_limit=RateLimitConfig(1, 2),
         agents=(
-            AgentConfig("t1", "kitchen-bot", ("operator",), ("home",), Mode.AUTONOMOUS, "anna"),
+            AgentConfig("t1", "night-shift", ("operator",), ("home",), Mode.AUTONOMOUS, "anna"),
             AgentConfig("t2", "b"),
         ),
         approvers=(ApproverConfig("anna", "t3", 123, ("admin",)),),
@@ -183,7 +183,7 @@ def test_sections_have_the_defaults_of_the_documents(load: Load) -> None:
     }
     config = load(fields)
     assert (config.messenger, config.services, config.policy_agent, config.chains, config.approvers) == (
-        MessengerConfig("telegram", TelegramConfig("bot-secret", -100123, [123], "https://api.telegram.org")),
+        MessengerConfig("telegram", TelegramConfig("bot-secret", -100777, [123], "https://api.telegram.org")),
         ServicesConfig(HomeAssistantConfig("http://ha:8123", "", False, 30, 60, 300)),
         PolicyAgentConfig("s", "agent-gate", True, 5000, 1048576, 65536, 100, False, ()),
         {"outbound": (ChainPolicyConfig("headers", "", {}, "deny"),)},

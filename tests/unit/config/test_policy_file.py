@@ -30,8 +30,8 @@ version: 1
 timezone: Europe/Berlin
 defaults: [{pattern: "ha_get_*", action: allow}]
 rules:
-  - {pattern: "ha_call_service(lock.*)", action: deny, description: "doors stay shut"}
-  - {pattern: "ha_call_service(climate.*)", action: allow, when: "get(inputs, 'data.temperature', 99) <= 22"}
+  - {pattern: "ha_call_service(lock.*)", action: deny, description: "nobody opens it from afar"}
+  - {pattern: "ha_call_service(light.*)", action: allow, when: "get(inputs, 'data.brightness', 255) < 80"}
 boundary: deny_by_default
 tools:
   fs.read:   {allow_paths: ["./**"], deny_paths: ["**/.env"], max_size_bytes: 1, allow_hidden: true,
@@ -44,7 +44,7 @@ tools:
               deny_tokens: ["rm -rf", sudo], timeout_seconds: 6, max_output_bytes: 7, sandbox: off}
 protected_paths: [/etc/x]
 declare:
-  "github_*": {effect: write, risk: high, cost: 5, required_roles: [admin], confirmation_required: false,
+  "tracker_*": {effect: write, risk: high, cost: 5, required_roles: [admin], confirmation_required: false,
                preconditions: ["cost < 10"]}
   "wiki_*": {risk: low}
 max_calls_per_tool: 100
@@ -86,8 +86,8 @@ def test_every_field_of_a_full_policy_arrives(file: Path) -> None:
         permissions=Permissions(
             [PermissionRule("ha_get_*", "allow")],
             [
-                PermissionRule("ha_call_service(lock.*)", "deny", "doors stay shut"),
-                PermissionRule("ha_call_service(climate.*)", "allow", when="get(inputs, 'data.temperature', 99) <= 22"),
+                PermissionRule("ha_call_service(lock.*)", "deny", "nobody opens it from afar"),
+                PermissionRule("ha_call_service(light.*)", "allow", when="get(inputs, 'data.brightness', 255) < 80"),
             ],
         ),
         version=1,
@@ -101,7 +101,7 @@ def test_every_field_of_a_full_policy_arrives(file: Path) -> None:
         ),
         protected_paths=("/etc/x",),
         declare=(
-            Declare("github_*", Effect.WRITE, Risk.HIGH, 5, ("admin",), False, ("cost < 10",)),
+            Declare("tracker_*", Effect.WRITE, Risk.HIGH, 5, ("admin",), False, ("cost < 10",)),
             Declare("wiki_*", risk=Risk.LOW),
         ),
         max_calls_per_tool=100,

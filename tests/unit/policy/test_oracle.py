@@ -17,7 +17,27 @@ from agent_gate.policy.rules import Match, RuleIndex
 from tests.unit.policy import oracle
 
 _ACTIONS = ("deny", "allow", "ask")
-_TOKENS = ("t", "light", "lock", "(", ")", ", ", ".", "a", "b", "ab", "_", "kitchen", "1", "12", "ä", "\n")
+_TOKENS = (
+    "t",
+    "light",
+    "lock",
+    "(",
+    ")",
+    ", ",
+    ".",
+    "a",
+    "b",
+    "ab",
+    "_",
+    "kitchen",
+    "1",
+    "12",
+    "ä",
+    "\n",
+    "\0",
+    "🔒",
+    "\ud800",
+)
 _WILD = ("*", "*", "*", "?", "[ab]", "[!a]", "[a-c]", "[]", "[", "]", "[!]")
 _ATOMS = (
     "inputs['n'] < 3",

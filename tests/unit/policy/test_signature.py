@@ -120,8 +120,7 @@ def test_a_refusal_says_which_argument_and_what_to_do_and_not_its_value() -> Non
             ToolDeclaration("ha_call_service"), {"domain": "light", "service": "on", "entity_id": "Hunter 2"}
         )
     assert str(refused.value) == (
-        "bad_arguments: ha_call_service: `entity_id` is not an entity id or a list of them;"
-        " write each as `light.kitchen`, in lower case"
+        "bad_arguments: `entity_id` is not an entity id or a list of them; write each as `light.kitchen`, in lower case"
     )
 
 

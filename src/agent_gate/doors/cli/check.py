@@ -1,22 +1,15 @@
-"""`agent-gate check`: would this call be allowed, and why."""
+"""`agent-gate check`: its options and help; the work is done where no library for commands is needed."""
 
 from __future__ import annotations
 
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agent_gate.doors.cli import judging, screen
-from agent_gate.doors.cli.options import DEFAULT_POLICY, AsJson, PolicyPath, commands, examples
-from agent_gate.doors.cli.verdicts import print_line, print_verdict
-from agent_gate.doors.wire import Exit, exit_of_decision
-from agent_gate.model.errors import ConfigError, GateError
+from agent_gate.doors.cli.checking import DEFAULT_POLICY, run_check
+from agent_gate.doors.cli.options import AsJson, PolicyPath, commands, examples
 from agent_gate.model.tool import Mode
-from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked
 
 app = commands()
 
@@ -41,7 +34,7 @@ def check(
     working_dir: Annotated[
         Path | None, typer.Option("--working-dir", metavar="DIR", help="Where relative paths begin.")
     ] = None,
-    resolve: Annotated[bool, typer.Option("--resolve", help="Look up names of hosts.")] = False,  # noqa: ARG001 -- for guards
+    resolve: Annotated[bool, typer.Option("--resolve", help="Look up names of hosts.")] = False,
     role: Annotated[
         list[str] | None, typer.Option("--role", metavar="ROLE", help="A role of the agent; may be repeated.")
     ] = None,
@@ -61,57 +54,18 @@ def check(
 
     The exit code is 0 for allow, 1 for deny, 4 for ask; of many calls: 1 if any is denied, else 4 if any asks, else 0.
     """
-    if (tool is None) == (calls is None):
-        raise typer.BadParameter("give either --tool or --calls", param_hint="--tool")
-    if calls is not None and args is not None:
-        raise typer.BadParameter("belongs to --tool; a line of --calls has its own", param_hint="--args")
-    if working_dir is not None and not working_dir.is_dir():
-        raise typer.BadParameter(f"`{working_dir}` is not a directory", param_hint="--working-dir")
-    wish = judging.Wish(
-        tool or "", roles=tuple(role or ("operator",)), mode=mode, confirmed=confirmed, agent=agent, project=project
+    return run_check(
+        tool=tool,
+        args=args,
+        calls=calls,
+        policy=policy,
+        working_dir=working_dir,
+        resolve=resolve,
+        roles=tuple(role or ()),
+        mode=mode,
+        confirmed=confirmed,
+        agent=agent,
+        project=project,
+        explain=explain,
+        as_json=as_json,
     )
-    judges = judging.Judges(policy)
-    if calls is not None:
-        return _check_many(judges, wish, calls, as_json)
-    return _check_one(judges, wish, "{}" if args is None else args, as_json, explain)
-
-
-def _check_one(judges: judging.Judges, wish: judging.Wish, args: str, as_json: bool, explain: bool) -> int:
-    try:
-        checked = judging.answer(judges, judging.replace(wish, args=judging.arguments_of(args)))
-    except GateError as error:
-        checked = judging.refused(error.problem)
-    if as_json:
-        screen.print_json(judging.to_json(checked, wish))
-    else:
-        print_verdict(checked, wish.tool, every_layer=explain)
-    return _exit(checked)
-
-
-def _exit(checked: Checked) -> Exit:
-    problem = checked.outcome.error
-    if problem is not None and problem.code == ConfigError.default_code:
-        return Exit.ERROR
-    return exit_of_decision(checked.outcome.decision or Decision.DENY)
-
-
-def _check_many(judges: judging.Judges, defaults: judging.Wish, calls: Path, as_json: bool) -> int:
-    counts = dict.fromkeys(Decision, 0)
-    from_stdin = str(calls) == "-"
-    with nullcontext(sys.stdin.buffer) if from_stdin else calls.open("rb") as file:
-        for number, line in judging.lines_of(file):
-            wish = defaults
-            try:
-                wish = judging.wish_of(line, defaults)
-                checked = judging.answer(judges, wish)
-            except GateError as error:
-                checked = judging.refused(error.problem)
-            counts[checked.outcome.decision or Decision.DENY] += 1
-            if as_json:
-                screen.print_json_line(judging.to_json(checked, wish, number))
-            else:
-                print_line(checked, number, wish)
-    if not as_json:
-        total = ", ".join(f"{count} {decision.value}" for decision, count in counts.items() if count)
-        screen.say(total or "no calls")
-    return exit_of_decision(next((d for d in (Decision.DENY, Decision.ASK) if counts[d]), Decision.ALLOW))

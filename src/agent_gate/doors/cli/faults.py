@@ -15,6 +15,15 @@ from agent_gate.model.errors import ConfigError, GateError, Problem
 DEBUG = "AGENT_GATE_DEBUG"
 
 
+class UsageMistake(Exception):
+    """A command line that cannot be meant."""
+
+    def __init__(self, detail: str, command: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.command = command
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What to tell the person or the program that started the command."""
@@ -25,6 +34,8 @@ class Fault:
 
 
 def fault_of(error: BaseException) -> Fault:
+    if isinstance(error, UsageMistake):
+        return usage_fault(error.detail, error.command)
     if isinstance(error, ConfigError) and len(error.problems) > 1:
         lines = [f"{error.problem.name}: {problem}" for problem in error.problems]
         return Fault(_exit(error.problem), lines, {**error.problem.to_json(), "problems": list(error.problems)})
@@ -32,8 +43,9 @@ def fault_of(error: BaseException) -> Fault:
     return Fault(_exit(problem), [str(problem)], problem.to_json())
 
 
-def usage_fault(detail: str, suggestion: str) -> Fault:
+def usage_fault(detail: str, command: str) -> Fault:
     """A command line that is not one; it has no code, because no call came of it."""
+    suggestion = f"see `{command} --help`"
     line = " ".join(f"usage: {detail}; {suggestion}".split())
     return Fault(Exit.USAGE, [line], {"name": "usage", "detail": detail, "suggestion": suggestion})
 

@@ -16,7 +16,6 @@ PolicyPath = Annotated[Path, typer.Option("-p", "--policy", metavar="FILE", help
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
 
 DEFAULT_DB = "agent-gate.db"
-DEFAULT_POLICY = Path("policy.yaml")
 
 
 def commands(help: str = "") -> typer.Typer:  # noqa: A002 -- Typer's own word

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from agent_gate.doors.cli import faults
+from agent_gate.doors.cli.ordinary import read_check
 from agent_gate.doors.wire import Exit
 
 NAME = "agent-gate"
@@ -31,6 +32,14 @@ def run(args: Sequence[str]) -> int:
 
 
 def _invoke(args: Sequence[str]) -> int:
+    if args[:1] == ["check"] and (options := read_check(args[1:])) is not None:
+        from agent_gate.doors.cli.checking import run_check
+
+        return run_check(**options)
+    return _invoke_by_typer(args)
+
+
+def _invoke_by_typer(args: Sequence[str]) -> int:
     from typer import Abort, TyperException
 
     from agent_gate.doors.cli.tree import root
@@ -48,7 +57,7 @@ def _usage(error: object) -> faults.Fault:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else NAME
     message = str(error.format_message()).rstrip(".")  # type: ignore[attr-defined]
-    return faults.usage_fault(message[:1].lower() + message[1:], f"see `{path} --help`")
+    return faults.usage_fault(message[:1].lower() + message[1:], path)
 
 
 def _tell(fault: faults.Fault, as_json: bool) -> int:

@@ -1,0 +1,202 @@
+"""Verification: whether a ledger still is what was written, by its chains, its contents and its anchor."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_gate.history.erasures import Erasures
+from agent_gate.history.findings import Findings, Report
+from agent_gate.history.verify_chain import End, Walk
+from agent_gate.history.verify_contents import Contents
+from agent_gate.ledger import anchor as anchors
+from agent_gate.ledger.anchor import AnchorKey, Heads
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.reader import NoLedgerError, one_moment, open_reader
+from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.errors import ReplayError, StorageError
+
+TABLES = ("entries", "heads", "snapshots", "blobs")
+ALWAYS_THERE = ("default", GATE_PROJECT)
+
+
+def verify(path: Path | str, *, run_id: str | None = None, anchor: Path | str | None = None) -> Report:
+    """Check a ledger, or one run of it; `anchor` names a copy of the anchor that was kept elsewhere.
+
+    The anchor is read first and the database after it, at one moment: what a live writer adds in between
+    is an unanchored tail and no false alarm.
+    """
+    files = LedgerFiles(Path(path))
+    anchored = read_anchor(files, Path(anchor) if anchor is not None else files.anchor)
+    try:
+        connection = open_reader(files.db)
+    except NoLedgerError as error:
+        if not anchored.heads:
+            raise
+        return _lost(error, anchored)
+    with closing(connection):
+        return examine(connection, anchored, run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchored:
+    """What the anchor says; `wrong` is what is wrong with it where the ledger has entries."""
+
+    status: str
+    heads: Heads = field(default_factory=dict)
+    wrong: str = ""
+
+
+def read_anchor(files: LedgerFiles, path: Path) -> Anchored:
+    if not path.is_file():
+        if path != files.anchor:
+            raise StorageError(f"there is no anchor at `{path}`", code=5001, suggestion="name the copy you kept")
+        return Anchored("missing", wrong=f"the anchor `{path}` is missing")
+    if not files.anchor_key.is_file():
+        return Anchored("no_key", wrong=f"the anchor's key `{files.anchor_key}` is missing")
+    try:
+        heads = anchors.read(path, AnchorKey.of(files))
+    except (StorageError, OSError, ValueError) as error:
+        detail = error.problem.detail if isinstance(error, StorageError) else f"cannot read `{path}`: {error}"
+        return Anchored("broken", wrong=detail)
+    if not heads:
+        return Anchored("empty", wrong=f"the anchor `{path}` is empty")
+    return Anchored("ok", heads)
+
+
+def _lost(error: NoLedgerError, anchored: Anchored) -> Report:
+    findings = Findings()
+    findings.add(None, None, error.problem.detail)
+    for project, (count, _) in anchored.heads.items():
+        findings.add(project, None, f"the {count} entries that were anchored are gone")
+    return Report(False, 0, 0, 0, tuple(findings.kept), anchor=anchored.status)
+
+
+def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | None = None) -> Report:
+    """All checks on an open connection; whatever the database holds becomes a finding, never an exception."""
+    findings = Findings()
+    examination = _Examination(connection, findings, anchored, run_id)
+    with one_moment(connection):
+        try:
+            examination.run()
+        except sqlite3.Error as error:
+            findings.add(None, None, f"the database cannot be read further: {error}")
+    walk = examination.walk
+    ends = walk.ends if walk else {}
+    if anchored.wrong and (anchored.status == "broken" or ends):
+        findings.add(None, None, anchored.wrong)
+    return Report(
+        ok=not findings.count,
+        entries=walk.entries if walk else 0,
+        projects=len(ends),
+        erased=walk.erased if walk else 0,
+        problems=tuple(findings.kept),
+        more_problems=findings.count - len(findings.kept),
+        unanchored={} if anchored.wrong else _tails(ends, anchored.heads),
+        anchor=anchored.status,
+    )
+
+
+def _tails(ends: dict[str, End], heads: Heads) -> dict[str, int]:
+    beyond = {project: end.seq - heads.get(project, (0, b""))[0] for project, end in ends.items()}
+    return {project: count for project, count in beyond.items() if count > 0}
+
+
+class _Examination:
+    def __init__(
+        self, connection: sqlite3.Connection, findings: Findings, anchored: Anchored, run_id: str | None
+    ) -> None:
+        self._connection, self._findings, self._anchored, self._run_id = connection, findings, anchored, run_id
+        self.walk: Walk | None = None
+
+    def run(self) -> None:
+        tables = self._tables()
+        if "entries" not in tables:
+            self._check_anchored_heads({})
+            return
+        if self._run_id is not None and not self._has_run(self._run_id):
+            raise ReplayError(f"there is no run `{self._run_id}`", suggestion="see `agent-gate list-runs`")
+        whole = self._run_id is None
+        contents = Contents(self._connection, self._findings, hash_now=not whole)
+        with closing(Erasures(self._connection)) as erasures:
+            self.walk = Walk(self._connection, self._findings, erasures, contents, self._run_id)
+            self.walk.all()
+        ends = self.walk.ends
+        self._check_anchored_heads(ends)
+        if "heads" in tables:
+            self._check_heads(ends)
+        if whole and "blobs" in tables:
+            contents.check_blobs()
+
+    def _tables(self) -> set[str]:
+        rows = self._connection.execute("SELECT type, name FROM sqlite_master").fetchall()
+        tables = {name for kind, name in rows if kind == "table"}
+        for missing in (name for name in TABLES if name not in tables):
+            self._findings.add(None, None, f"the table `{missing}` is gone")
+        for name in (name for kind, name in rows if kind == "trigger"):
+            self._findings.add(None, None, f"trigger `{name}` was added to the database")
+        return tables
+
+    def _has_run(self, run_id: str) -> bool:
+        row = self._connection.execute("SELECT 1 FROM entries WHERE run_id = ?", (run_id,)).fetchone()
+        return row is not None
+
+    def _check_anchored_heads(self, ends: dict[str, End]) -> None:
+        """With a run, only its own chains were walked."""
+        for project, (count, hash) in self._anchored.heads.items():
+            end = ends.get(project)
+            if end is None and self._run_id is not None:
+                continue
+            if end is None or end.seq < count:
+                found = end.seq if end else 0
+                self._findings.add(project, None, f"cut short: {count} entries were anchored, {found} are there")
+            elif self._hash_at(project, count) != hash:
+                self._findings.add(project, count, "it is not the entry that was anchored")
+
+    def _hash_at(self, project: str, seq: int) -> object:
+        row = self._connection.execute(
+            "SELECT hash FROM entries WHERE project = ? AND seq = ?", (project, seq)
+        ).fetchone()
+        return row[0] if row else None
+
+    def _check_heads(self, ends: dict[str, End]) -> None:
+        columns = "project, seq, hash, state_version, snapshot_id, status, initial_state, state_schema"
+        rows = {row[0]: row[1:] for row in self._connection.execute(f"SELECT {columns} FROM heads")}  # noqa: S608
+        for project in sorted({*ends, *ALWAYS_THERE} - rows.keys(), key=repr):
+            self._findings.add(project, None, "the project has no head")
+        for project, (seq, hash, *rest) in rows.items():
+            end = ends.get(project)
+            if end is None and self._run_id is not None:
+                continue
+            end = end or End()
+            if (seq, hash) != (end.seq, end.hash):
+                self._findings.add(project, None, f"its head names entry {seq}, and its last entry is {end.seq}")
+            if self._run_id is None:
+                self._check_project(project, end, *rest)
+
+    def _check_project(
+        self, project: str, end: End, version: object, snapshot_id: object, status: object, *documents: object
+    ) -> None:
+        if status != end.status:
+            self._findings.add(project, None, f"its status is `{status}`, and its entries say `{end.status}`")
+        if documents != (end.initial_state, end.state_schema):
+            self._findings.add(project, None, "its initial state or schema is not the one that was recorded")
+        if (version, snapshot_id) != (end.state_version, end.snapshot_id) and not self._is_erased_state(
+            project, end, version, snapshot_id
+        ):
+            self._findings.add(
+                project, None, f"its state has version {version}, and its entries say {end.state_version}"
+            )
+
+    def _is_erased_state(self, project: str, end: End, version: object, snapshot_id: object) -> bool:
+        """Whether a call whose body was erased made this state, after the last one that entries still tell of."""
+        if not isinstance(version, int) or version <= end.state_version:
+            return False
+        row = self._connection.execute(
+            "SELECT 1 FROM snapshots s JOIN entries e ON e.call_id = s.call_id AND e.project = s.project"
+            " WHERE s.snapshot_id = ? AND s.project = ? AND s.version = ? AND e.kind = 'settled' AND e.body IS NULL",
+            (snapshot_id, project, version),
+        ).fetchone()
+        return row is not None

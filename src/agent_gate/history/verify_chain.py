@@ -1,0 +1,167 @@
+"""The walk along every chain: each entry in its place, with the hash, body and signatures it was written with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from agent_gate.history.erasures import Erasures
+from agent_gate.history.findings import Findings
+from agent_gate.history.verify_contents import Contents
+from agent_gate.ledger.chain import GENESIS, header_bytes
+from agent_gate.ledger.sqlite import ENTRY_COLUMNS
+from agent_gate.model.codec import canonical, restore
+
+WITH_SIGNATURES = frozenset({"held", "answered", "performing", "settled", "reverted"})
+"""Kinds whose body always has `signatures` at its top level."""
+
+WITH_REFERENCES = frozenset({"settled", "run", "policy", "project"})
+"""Kinds whose body may name something outside the chain."""
+
+_KEY = '"signatures":'
+
+
+@dataclass(slots=True)
+class End:
+    """How far one chain has been walked, and what its entries say of the project."""
+
+    seq: int = 0
+    hash: bytes = GENESIS
+    status: str = "open"
+    state_version: int = 0
+    snapshot_id: str | None = None
+    initial_state: str | None = None
+    state_schema: str | None = None
+
+
+class Walk:
+    """Streams over `entries` in the order of the table itself, because an index can be made to hide a row."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        findings: Findings,
+        erasures: Erasures,
+        contents: Contents,
+        run_id: str | None = None,
+    ) -> None:
+        """With a run, links and headers of its projects are checked in full, and bodies for its own entries."""
+        self._connection, self._findings = connection, findings
+        self._erasures, self._contents = erasures, contents
+        self._run_id = run_id
+        self.ends: dict[str, End] = {}
+        self.entries = 0
+        self.erased = 0
+
+    def all(self) -> None:
+        if self._run_id is None:
+            self._check(self._connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY id"))  # noqa: S608
+            return
+        own_bodies = ENTRY_COLUMNS.replace("body,", "CASE WHEN run_id = :run THEN body END,", 1)
+        self._check(
+            self._connection.execute(
+                f"SELECT {own_bodies} FROM entries"  # noqa: S608
+                " WHERE project IN (SELECT project FROM entries WHERE run_id = :run) ORDER BY id",
+                {"run": self._run_id},
+            )
+        )
+
+    def _check(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        ends, run = self.ends, self._run_id
+        for row in rows:
+            (
+                project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,
+                body, body_hash, prev_hash, hash,
+            ) = row  # fmt: skip
+            end = ends.get(project)
+            if end is None:
+                end = ends[project] = End()
+            if seq != end.seq + 1 or prev_hash != end.hash:
+                self._out_of_place(row, end)
+            else:
+                end.seq = seq
+            end.hash = hash
+            try:
+                header = header_bytes(
+                    project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, status, body_hash
+                )
+                if sha256(prev_hash + header).digest() != hash:
+                    self._findings.add(project, seq, "the entry is not the one that was hashed")
+                if run is not None and run_id != run:
+                    continue
+                self.entries += 1
+                if body is None:
+                    self._check_tombstone(project, seq, kind, call_id, signature)
+                    continue
+                if sha256(body.encode()).digest() != body_hash:
+                    self._findings.add(project, seq, "the body is not the one that was hashed")
+                    continue
+                if not is_signed_as(kind, signature, body):
+                    self._findings.add(project, seq, "the column `signature` differs from the body's signatures")
+                if kind in WITH_REFERENCES:
+                    self._follow(project, seq, kind, call_id, status, body, end)
+            except (TypeError, ValueError, AttributeError):
+                self._findings.add(project, seq, "a column holds a value of a type that is never written")
+
+    def _out_of_place(self, row: tuple[Any, ...], end: End) -> None:
+        project, seq, prev_hash = row[0], row[1], row[13]
+        if not isinstance(seq, int):
+            self._findings.add(project, end.seq + 1, "its number in the chain is not a number")
+            end.seq += 1
+            return
+        if seq > end.seq + 1:
+            missing = f"{end.seq + 1} to {seq - 1}" if seq > end.seq + 2 else f"{seq - 1}"
+            self._findings.add(project, seq, f"entry {missing} before it is missing")
+        elif seq <= end.seq:
+            self._findings.add(project, seq, f"it comes after entry {end.seq}")
+        elif prev_hash != end.hash:
+            self._findings.add(project, seq, "it does not follow from the entry before it")
+        end.seq = seq
+
+    def _check_tombstone(self, project: str, seq: int, kind: str, call_id: str | None, signature: str | None) -> None:
+        if call_id is None or not self._erasures.cover(project, call_id, seq):
+            self._findings.add(project, seq, f"the body of this `{kind}` entry is gone, and no erase entry names it")
+            return
+        if signature is not None:
+            self._findings.add(project, seq, "the body was erased, but not its signature")
+        self.erased += 1
+
+    def _follow(
+        self, project: str, seq: int, kind: str, call_id: str | None, status: str | None, body: str, end: End
+    ) -> None:
+        if kind == "settled":
+            fields = self._contents.check_settled(project, seq, call_id, body)
+            if fields is not None:
+                end.state_version, end.snapshot_id = fields["state_version"], fields["snapshot_id"]
+        elif kind == "project":
+            _note_project(end, status, restore(body.encode()))
+        else:
+            self._contents.check_blobs_of(project, seq, body)
+
+
+def _note_project(end: End, status: str | None, fields: Mapping[str, Any]) -> None:
+    end.status = status or ""
+    for name in ("initial_state", "state_schema"):
+        if name in fields:
+            setattr(end, name, canonical(fields[name]).decode())
+
+
+def is_signed_as(kind: str, signature: str | None, body: str) -> bool:
+    """Whether the column is a copy of the body's signatures; exact, and without parsing in the ordinary case.
+
+    A key of canonical JSON can be found as text: inside a string its quotes would be escaped.
+    """
+    place = body.find(_KEY)
+    if place < 0:
+        return signature is None
+    if kind in WITH_SIGNATURES and body.find(_KEY, place + 1) < 0:
+        if signature is None:
+            return body.startswith("[]", place + len(_KEY))
+        plain = '"' not in signature and "\\" not in signature
+        if plain and body.startswith('["' + signature.replace("\n", '","') + '"]', place + len(_KEY)):
+            return True
+    signatures = restore(body.encode()).get("signatures", [])
+    return signature == ("\n".join(signatures) or None)

@@ -1,0 +1,102 @@
+"""What the nursery forks: programs that make calls on a shared ledger and tell their parent what they saw."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agent_gate.app import open_gate
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.tool import Json
+from agent_gate.runtime import Gate
+from agent_gate.toolkit import tool, transition
+
+POLICY: Mapping[str, Json] = {"rules": [{"pattern": "*", "action": "allow"}]}
+
+_parent = -1
+
+
+def listen_at(descriptor: int) -> None:
+    global _parent  # noqa: PLW0603 -- one parent for each process
+    _parent = descriptor
+
+
+def tell(value: object) -> None:
+    """One line in one write: whole or not at all, whenever the process is killed."""
+    line = json.dumps(value).encode() + b"\n"
+    assert os.write(_parent, line) == len(line)
+
+
+def hands(acts: str) -> list[Callable[..., Any]]:
+    """A write whose act and effect each leave one line in `acts`, a pure counter, and a read."""
+    file = os.open(acts, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def leave(line: str) -> None:
+        os.write(file, f"{line}\n".encode())
+
+    async def effect(outcome: dict[str, Json]) -> None:
+        leave(f"effect {outcome['data']}")
+
+    @tool("line.append", post_execution=effect)
+    async def append(token: str, before_s: float = 0, after_s: float = 0) -> str:
+        await asyncio.sleep(before_s)
+        leave(f"act {token}")
+        await asyncio.sleep(after_s)
+        return token
+
+    @transition("counter.add")
+    def add(inputs: dict[str, Json], state: Json) -> tuple[Json, str]:
+        state["n"] = state.get("n", 0) + 1
+        return state, "added"
+
+    @tool("clock.look", effect="read", cost=0, risk="low")
+    async def look(token: str) -> str:
+        return token
+
+    return [append, add, look]
+
+
+def told_of(outcome: Outcome) -> dict[str, Any]:
+    fields = {"call_id": outcome.call_id, "request_id": outcome.request_id, "status": outcome.status.value}
+    if outcome.error:
+        fields |= {"code": outcome.error.code}  # type: ignore[dict-item]
+    return fields
+
+
+async def create(db: str) -> None:
+    async with open_gate(POLICY, db):
+        tell("created")
+
+
+async def work(db: str, acts: str, name: str, seed: int, lanes: int, repeat: Sequence[Sequence[Any]]) -> None:
+    """Calls without end; first those that a predecessor sent and never heard of, under the same request ids."""
+    chance = random.Random(seed)
+    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+        tell({"instance": gate.ledger.instance})
+        await asyncio.gather(*(_send(gate, tool_name, args, token) for tool_name, args, token in repeat))
+        await asyncio.gather(*(_lane(gate, f"{name}.{seed}.{lane}", chance) for lane in range(lanes)))
+
+
+async def _lane(gate: Gate, name: str, chance: random.Random) -> None:
+    number = 0
+    while True:
+        number += 1
+        token = f"{name}.{number}"
+        match chance.randrange(4):
+            case 0 | 1:
+                pauses = {"before_s": chance.choice([0, 0, 0.01]), "after_s": chance.choice([0, 0, 0.02])}
+                await _send(gate, "line.append", {"token": token, **pauses}, token)
+            case 2:
+                await _send(gate, "counter.add", {}, token)
+            case _:
+                await _send(gate, "clock.look", {"token": token}, token)
+
+
+async def _send(gate: Gate, tool_name: str, args: Mapping[str, Json], token: str) -> None:
+    tell({"sent": [tool_name, args, token]})
+    outcome = await gate.call(tool_name, args, request_id=token)
+    tell({"outcome": told_of(outcome)})
