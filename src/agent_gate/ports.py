@@ -12,6 +12,15 @@ from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.entry import Charge, Committed, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.verdict import Verdict
+
+
+class Judge(Protocol):
+    """Judgement under the policy in force."""
+
+    def declared(self, tool: ToolDeclaration) -> ToolDeclaration: ...
+
+    def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict: ...
 
 
 class Clock(Protocol):
@@ -150,6 +159,8 @@ class Binding:
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     transition: Transition | None = None
     """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
+    release: Callable[[], None] | None = None
+    """Gives back what is held between bind and perform, such as a descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +175,8 @@ class Hand:
     """Effects `read` and `write`."""
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
-    bind: Callable[[CallRequest, Mapping[str, Json]], Awaitable[Binding]] | None = None
-    """For tools whose signature is more than their arguments."""
+    bind: Callable[[CallRequest, Mapping[str, Json], Judge], Awaitable[Binding]] | None = None
+    """For tools whose signature is more than their arguments; it may ask the judge before it looks further."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
     """Runs after the commit, from the outbox; gets the outcome as JSON."""
     reverts: bool = False
@@ -195,3 +206,8 @@ class Prepared:
     charges: tuple[Charge, ...] = ()
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     transition: Transition | None = None
+    on_release: Callable[[], None] | None = None
+
+    def release(self) -> None:
+        if self.on_release:
+            self.on_release()

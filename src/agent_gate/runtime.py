@@ -58,6 +58,13 @@ class Passage:
     opened: bool = False
     approved: Question | None = None
     resolution: Resolution | None = None
+    bound: Prepared | None = None
+
+    def release(self) -> None:
+        """Give back what binding holds; nothing is held while a person thinks."""
+        if self.bound is not None:
+            self.bound.release()
+            self.bound = None
 
     @property
     def held(self) -> bool:
@@ -278,6 +285,8 @@ class Gate:
                     return outcome
         except StorageError as error:
             return self._unrecorded(passage, error.problem)
+        finally:
+            passage.release()
         return self._unrecorded(passage, Problem(5002, "the state moved too often under this call", "try again"))
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
@@ -298,7 +307,11 @@ class Gate:
         return await self._perform(passage, prepared, verdict)
 
     async def _bind(self, passage: Passage, state: ProjectState | None = None) -> Prepared | Problem:
-        return await self._stages.binder.bind(passage.request, passage.args, passage.call_id, self.judge, state)
+        passage.release()
+        prepared = await self._stages.binder.bind(passage.request, passage.args, passage.call_id, self.judge, state)
+        if isinstance(prepared, Prepared):
+            passage.bound = prepared
+        return prepared
 
     async def _hold(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> tuple[Prepared, Verdict] | Outcome:
         """Ask until somebody agreed to what would be done now; bind and decide run again after each yes."""
@@ -308,6 +321,7 @@ class Gate:
                 return await self._not_held(passage, prepared, verdict, asked)
             passage.approved = asked
             self._tell_pending(passage, prepared, verdict, asked)
+            passage.release()
             resolution = passage.resolution = await self._stages.holder.wait(asked)
             if resolution.how != "approved":
                 return await self._settle(passage, prepared, verdict, Ending.denied(_refusal(resolution)))

@@ -14,6 +14,7 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 from agent_gate.runtime import Gate
 from agent_gate.toolkit import tool, transition
+from tests.faults.shim import Fault, disarm
 
 POLICY: Mapping[str, Json] = {"rules": [{"pattern": "*", "action": "allow"}]}
 
@@ -100,3 +101,15 @@ async def _send(gate: Gate, tool_name: str, args: Mapping[str, Json], token: str
     tell({"sent": [tool_name, args, token]})
     outcome = await gate.call(tool_name, args, request_id=token)
     tell({"outcome": told_of(outcome)})
+
+
+async def one_of_each(db: str, acts: str, token: str, fault: Mapping[str, Any] | None = None) -> None:
+    """Open the ledger, make one call of each kind, close; with a fault armed from the start."""
+    if fault is not None:
+        Fault(**fault).arm()
+    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+        tell({"instance": gate.ledger.instance})
+        await _send(gate, "line.append", {"token": token}, token)
+        await _send(gate, "counter.add", {}, f"{token} add")
+        await _send(gate, "clock.look", {"token": token}, f"{token} look")
+    tell({"closed": disarm()})

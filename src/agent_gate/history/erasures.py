@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
+from typing import Any
 
+from agent_gate.history.findings import ODD_VALUES
 from agent_gate.model.codec import restore
 
 
@@ -28,23 +31,16 @@ class Erasures:
         if self._named is not None:
             self._named.close()
 
-    def _note(self, project: object, seq: object, body: object) -> None:
+    def _note(self, project: object, seq: object, body: Any) -> None:
         """What is malformed here names nothing; the walk along the chain says what is wrong with it."""
-        if not isinstance(body, str):
-            return
-        try:
-            fields = restore(body.encode())
-        except ValueError:
-            return
-        calls = fields.get("calls") if isinstance(fields, dict) else None
-        if not isinstance(calls, list):
-            return
         if self._named is None:
             self._named = _empty_table()
-        self._named.executemany(
-            "INSERT INTO named VALUES (?, ?, ?) ON CONFLICT (project, call_id) DO UPDATE SET seq = max(seq, excluded.seq)",
-            ((project, call_id, seq) for call_id in calls if isinstance(call_id, str)),
-        )
+        with suppress(*ODD_VALUES):
+            self._named.executemany(
+                "INSERT INTO named VALUES (?, ?, ?)"
+                " ON CONFLICT (project, call_id) DO UPDATE SET seq = max(seq, excluded.seq)",
+                ((project, call_id, seq) for call_id in restore(body.encode())["calls"]),
+            )
 
 
 def _empty_table() -> sqlite3.Connection:

@@ -13,6 +13,9 @@ FINDINGS_MAX = 1_000
 
 INTEGRITY = 5004
 
+ODD_VALUES = (TypeError, ValueError, AttributeError, LookupError, OverflowError, RecursionError)
+"""What values raise that no writer of ours ever wrote."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

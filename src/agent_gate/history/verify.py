@@ -101,7 +101,7 @@ def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | No
 
 def _tails(ends: dict[str, End], heads: Heads) -> dict[str, int]:
     beyond = {project: end.seq - heads.get(project, (0, b""))[0] for project, end in ends.items()}
-    return {project: count for project, count in beyond.items() if count > 0}
+    return {project: count for project, count in beyond.items() if count > 0 and isinstance(project, str)}
 
 
 class _Examination:
@@ -122,7 +122,7 @@ class _Examination:
         contents = Contents(self._connection, self._findings, hash_now=not whole)
         with closing(Erasures(self._connection)) as erasures:
             self.walk = Walk(self._connection, self._findings, erasures, contents, self._run_id)
-            self.walk.all()
+            self.walk.run()
         ends = self.walk.ends
         self._check_anchored_heads(ends)
         if "heads" in tables:

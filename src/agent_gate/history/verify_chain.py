@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from agent_gate.history.erasures import Erasures
-from agent_gate.history.findings import Findings
+from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.history.verify_contents import Contents
 from agent_gate.ledger.chain import GENESIS, header_bytes
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS
@@ -56,7 +56,7 @@ class Walk:
         self.entries = 0
         self.erased = 0
 
-    def all(self) -> None:
+    def run(self) -> None:
         if self._run_id is None:
             self._check(self._connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY id"))  # noqa: S608
             return
@@ -103,8 +103,8 @@ class Walk:
                     self._findings.add(project, seq, "the column `signature` differs from the body's signatures")
                 if kind in WITH_REFERENCES:
                     self._follow(project, seq, kind, call_id, status, body, end)
-            except (TypeError, ValueError, AttributeError):
-                self._findings.add(project, seq, "a column holds a value of a type that is never written")
+            except ODD_VALUES:
+                self._findings.add(project, seq, "it holds a value that is never written")
 
     def _out_of_place(self, row: tuple[Any, ...], end: End) -> None:
         project, seq, prev_hash = row[0], row[1], row[13]

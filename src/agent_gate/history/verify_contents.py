@@ -8,7 +8,7 @@ import sqlite3
 from hashlib import sha256
 from typing import Any
 
-from agent_gate.history.findings import Findings
+from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.model.codec import restore
 from agent_gate.model.record import output_blob
 
@@ -86,8 +86,15 @@ class Contents:
             self._findings.add(None, None, f"there is a result of call `{call_id}`, but no entry of it")
         elif row[2] is None:
             self._findings.add(row[0], row[1], "the call was erased, but its result is still there")
-        elif f'"output_hash":"{_hash_of(data)}"' not in row[2]:
+        elif not _is_content(data, _recorded_output(row[2])):
             self._findings.add(row[0], row[1], "the call's result is not the one that was recorded")
+
+
+def _recorded_output(body: Any) -> object:
+    try:
+        return restore(body.encode())["output_hash"]
+    except ODD_VALUES:
+        return None
 
 
 def has_data(body: str) -> bool:
@@ -103,9 +110,5 @@ def has_data(body: str) -> bool:
     return body.startswith('"data":', place)
 
 
-def _hash_of(data: object) -> str:
-    return sha256(data).hexdigest() if isinstance(data, bytes) else ""
-
-
-def _is_content(data: object, content_hash: str) -> bool:
-    return _hash_of(data) == content_hash
+def _is_content(data: object, content_hash: object) -> bool:
+    return isinstance(data, bytes) and sha256(data).hexdigest() == content_hash

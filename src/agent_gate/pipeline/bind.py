@@ -38,7 +38,9 @@ class Binder:
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", "see the tool's input schema", "bind")
         try:
-            binding = await hand.bind(request, args) if hand.bind else Binding(signatures_for(hand.declaration, args))
+            binding = (
+                await hand.bind(request, args, judge) if hand.bind else Binding(signatures_for(hand.declaration, args))
+            )
         except GateError as error:
             return error.problem.at("bind")
         call = self._bound(request, args, call_id, hand.declaration, binding)
@@ -98,7 +100,7 @@ class Binder:
             can_ask=self._can_ask or request.simulate,
             refused_recently=await self._refused_recently(call, judge, now),
         )
-        return Prepared(call, facts, hand, declaration, charges, binding.act or hand.act, transition)
+        return Prepared(call, facts, hand, declaration, charges, binding.act or hand.act, transition, binding.release)
 
     async def _usage(self, project: str, charges: tuple[Charge, ...]) -> Usage:
         used = {charge.scope: await self._ledger.used(project, charge) for charge in charges}

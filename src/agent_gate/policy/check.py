@@ -14,7 +14,8 @@ from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
-from agent_gate.policy.judge import GUARDED, Judge
+from agent_gate.policy.guards import GUARDED
+from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.codec import hash_of
@@ -16,14 +15,10 @@ from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
 from agent_gate.policy import layers
 from agent_gate.policy.declared import declared
 from agent_gate.policy.expression import Expression, compile_expression
+from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
 from agent_gate.policy.limits import charges_for, zone_of
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
-
-Guard: TypeAlias = Callable[[BoundCall, Facts], layers.Answer]
-"""Judges what a guarded tool would touch; its reason says allow where it passed."""
-
-GUARDED = frozenset({"fs.read", "fs.write", "http.get", "shell.run"})
 
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
@@ -33,10 +28,10 @@ _UNGUARDED: layers.Answer = Reason("guard"), None
 class Judge:
     """One policy, compiled once; judging touches nothing but its arguments."""
 
-    def __init__(self, policy: Policy, guards: Mapping[str, Guard] | None = None) -> None:
+    def __init__(self, policy: Policy, surroundings: Surroundings | None = None) -> None:
         self.policy = policy
         self.policy_hash = hash_of(dict(policy.source))
-        self._guards = guards or {}
+        self._guards = build_guards(policy, surroundings or Surroundings())
         self._index = RuleIndex(policy.rules, policy.defaults)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)

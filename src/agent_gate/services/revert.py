@@ -12,7 +12,7 @@ from agent_gate.model.call import CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.record import outcome_of
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Binding, Hand, Ledger, NewState, Transition
+from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Transition
 from agent_gate.toolkit import make_hand
 
 
@@ -42,7 +42,7 @@ class RevertService:
 
     async def close(self) -> None: ...
 
-    async def _bind_snapshot(self, request: CallRequest, args: Mapping[str, Json]) -> Binding:
+    async def _bind_snapshot(self, request: CallRequest, args: Mapping[str, Json], _: Judge) -> Binding:
         snapshot_id = args["snapshot_id"]
         found = await self._ledger.snapshot(snapshot_id)
         if found is None or found[0] != request.project:
@@ -58,7 +58,7 @@ class RevertService:
             transition=lambda _, __: NewState(state.document, f"state of version {state.version} again"),
         )
 
-    async def _bind_call(self, request: CallRequest, args: Mapping[str, Json]) -> Binding:
+    async def _bind_call(self, request: CallRequest, args: Mapping[str, Json], _: Judge) -> Binding:
         call_id = args["call_id"]
         entries = await self._ledger.entries_of(call_id)
         outcome = outcome_of(entries)

@@ -50,7 +50,7 @@ def check(
     """Would this call be allowed, and why? Nothing is done, and no database is opened.
 
     A line of FILE is an object with `tool` and, where needed, `args`, `policy` (an object of its own), `working_dir`,
-    `roles`, `mode`, `confirmed`, `agent`, `project`, `id`. A line that is not one is denied and does not stop the others.
+    `roles`, `mode`, `confirmed`, `agent`, `project`, `id`. A line that is not one is denied, and the others are judged.
 
     The exit code is 0 for allow, 1 for deny, 4 for ask; of many calls: 1 if any is denied, else 4 if any asks, else 0.
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from agent_gate.model.limits import SHOWN_CHARS_MAX
@@ -125,3 +126,15 @@ def print_fields(fields: Iterable[tuple[str, object]], indent: int = 2) -> None:
     width = max((len(name) for name, _ in filled), default=0)
     for name, value in filled:
         say(f"{' ' * indent}{paint(name.ljust(width), 'dim')}  {value}")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life during long work, for whoever watches."""
+    if not on_terminal(sys.stderr) or not on_terminal(sys.stdout):
+        yield
+        return
+    from rich.console import Console
+
+    with Console(file=sys.stderr, no_color=not has_colour(sys.stderr)).status(what):
+        yield

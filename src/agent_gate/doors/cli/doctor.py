@@ -1,0 +1,31 @@
+"""`agent-gate doctor`: whether this machine and this ledger are fit for work."""
+
+from __future__ import annotations
+
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, database_path, examples
+from agent_gate.doors.wire import Exit
+
+app = commands()
+
+
+@app.command(epilog=examples("agent-gate doctor", "agent-gate doctor --db /var/lib/gate/agent-gate.db --json"))
+def doctor(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
+    """Look at Python, SQLite, the kernel and the ledger: what to do about them; the exit code is 3 if one fails."""
+    from agent_gate.doors.cli.health import FAIL
+    from agent_gate.doors.cli.health_ledger import ledger_rows
+    from agent_gate.doors.cli.health_system import system_rows
+
+    path = database_path(db)
+    with screen.working("looking around"):
+        rows = [*system_rows(path.parent), *ledger_rows(path)]
+    is_fit = all(row.status != FAIL for row in rows)
+    if as_json:
+        screen.print_json({"ok": is_fit, "checks": [row.to_json() for row in rows]})
+    else:
+        screen.print_table(("", "what", "found"), [(row.status, row.name, row.found) for row in rows], empty="")
+        advice = [(row.name, screen.safe(row.advice)) for row in rows if row.advice]
+        if advice:
+            screen.say()
+            screen.print_fields(advice)
+    return Exit.SUCCESS if is_fit else Exit.ERROR

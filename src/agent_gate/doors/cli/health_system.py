@@ -1,0 +1,155 @@
+"""Looks at the machine: Python, libraries, SQLite, permissions, and what the kernel offers."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from agent_gate import __version__
+from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
+
+PYTHON_MIN = (3, 11)
+SQLITE_MIN = (3, 38, 0)
+SQLITE_WAL_RESET_FIXED = (3, 51, 3)
+DISK_FREE_LOW_BYTES = 100 * 1_048_576
+PROBE_TIMEOUT_S = 5.0
+
+_LANDLOCK_CREATE_RULESET, _OPENAT2 = 444, 437
+_LANDLOCK_VERSION = 1
+_CLONE_NEWUSER = 0x1000_0000
+
+
+def system_rows(directory: Path) -> Iterator[Row]:
+    yield _python()
+    yield from _packages()
+    yield _sqlite()
+    yield _umask()
+    yield _disk(directory)
+    yield from _kernel()
+
+
+def _python() -> Row:
+    text = f"{platform.python_implementation()} {platform.python_version()}"
+    if sys.version_info < PYTHON_MIN:
+        return Row("python", FAIL, text, "use Python 3.11 or newer")
+    return Row("python", OK, text)
+
+
+def _packages() -> Iterator[Row]:
+    yield Row("agent-gate", OK, __version__)
+    versions, missing = [], []
+    for requirement in _requirements():
+        name = requirement.split(";")[0].split(">")[0].split("=")[0].strip()
+        try:
+            versions.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        yield Row("packages", FAIL, f"missing: {', '.join(missing)}", "install agent-gate anew")
+    else:
+        yield Row("packages", OK, ", ".join(versions))
+
+
+def _requirements() -> list[str]:
+    try:
+        return metadata.requires("agent-gate") or []
+    except metadata.PackageNotFoundError:
+        return ["agent-gate"]
+
+
+def _sqlite() -> Row:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < SQLITE_MIN:
+        return Row("sqlite", FAIL, version, "use a Python that is linked with SQLite 3.38 or newer")
+    if sqlite3.sqlite_version_info < SQLITE_WAL_RESET_FIXED:
+        advice = (
+            "older than 3.51.3: several writing connections can lose data when the WAL is reset; agent-gate writes and"
+            " checkpoints under one lock, so its own processes are safe; let no other program write to the database"
+        )
+        return Row("sqlite", WARN, f"{version}, with the WAL-reset defect", advice)
+    return Row("sqlite", OK, version)
+
+
+def _umask() -> Row:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    if mask & 0o022 != 0o022:
+        return Row("umask", WARN, f"{mask:04o}", "others may write files that you make; set umask 022 or 077")
+    return Row("umask", OK, f"{mask:04o}")
+
+
+def _disk(directory: Path) -> Row:
+    try:
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        return Row("disk", WARN, f"unknown: {error.strerror}")
+    found = f"{free / 1_048_576:,.0f} MB free at {directory.absolute()}"
+    if free < DISK_FREE_LOW_BYTES:
+        return Row("disk", WARN, found, "make room: a full disk stops every call")
+    return Row("disk", OK, found)
+
+
+def _kernel() -> Iterator[Row]:
+    if not sys.platform.startswith("linux"):
+        yield Row("kernel", WARN, platform.system(), "shell.run needs Linux, and paths are judged part by part")
+        return
+    yield _openat2()
+    yield _landlock()
+    yield _user_namespaces()
+    yield _bubblewrap()
+
+
+def _syscall(number: int, *arguments: int) -> tuple[int, int]:
+    """The result, and the error number; none of these calls changes anything."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.syscall(ctypes.c_long(number), *map(ctypes.c_long, arguments))
+    return result, ctypes.get_errno()
+
+
+def _openat2() -> Row:
+    result, error = _syscall(_OPENAT2, -1, 0, 0, 0)
+    if result < 0 and error in (errno.ENOSYS, errno.EPERM):
+        return Row("openat2", WARN, "not to be had", "paths are walked part by part; Linux 5.6 does it at once")
+    return Row("openat2", OK, "there")
+
+
+def _landlock() -> Row:
+    version, _ = _syscall(_LANDLOCK_CREATE_RULESET, 0, 0, _LANDLOCK_VERSION)
+    if version < 1:
+        return Row("landlock", WARN, "not to be had", "enable it in the kernel (lsm=landlock) for the second sandbox")
+    return Row("landlock", OK, f"version {version}")
+
+
+def _user_namespaces() -> Row:
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ctypes.CDLL(None).unshare(_CLONE_NEWUSER) == 0 else 1)
+    _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        return Row("user namespaces", WARN, "not allowed", "bubblewrap needs them: kernel.unprivileged_userns_clone=1")
+    return Row("user namespaces", OK, "allowed")
+
+
+def _bubblewrap() -> Row:
+    advice = "install bubblewrap, the sandbox of shell.run"
+    program = shutil.which("bwrap")
+    if program is None:
+        return Row("bubblewrap", WARN, "not found", advice)
+    command = [program, "--ro-bind", "/", "/", "--unshare-all", "true"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=False)  # noqa: S603 -- no input
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Row("bubblewrap", WARN, f"{program} does not start: {type(error).__name__}", advice)
+    if done.returncode != 0:
+        said = [*done.stderr.decode(errors="replace").strip().splitlines(), f"exit code {done.returncode}"]
+        return Row("bubblewrap", WARN, f"{program} cannot make a sandbox: {said[0]}", advice)
+    return Row("bubblewrap", OK, program)
