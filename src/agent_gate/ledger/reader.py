@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from agent_gate.ledger.connection import connect
 from agent_gate.ledger.migrate import HEAD, revision
@@ -62,3 +63,18 @@ def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
         yield
     finally:
         connection.execute("ROLLBACK")
+
+
+def rows_of(connection: sqlite3.Connection, sql: str, *values: object) -> Iterator[Any]:
+    """The rows of one question, as they come; what SQLite cannot read is a fault with a code."""
+    try:
+        yield from connection.execute(sql, values)
+    except sqlite3.Error as error:
+        raise StorageError(
+            f"the ledger cannot be read: {error}", code=5003, suggestion="run `agent-gate verify`"
+        ) from error
+
+
+def row_of(connection: sqlite3.Connection, sql: str, *values: object) -> Any:
+    """The first row, or None."""
+    return next(rows_of(connection, sql, *values), None)
