@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import canonical, sha256_hex
-from agent_gate.model.entry import Draft, Kind, ProjectState, Work
-from agent_gate.model.errors import PlanValidationError, Problem
+from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
+from agent_gate.model.errors import PlanValidationError, Problem, StorageError
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json, Mode
-from agent_gate.runtime import Gate
+from agent_gate.runtime import Gate, Imagined, mode_named
 
 _REFERENCE = re.compile(r"\$\{steps\.([A-Za-z_][A-Za-z0-9_-]*)\.data((?:\.[A-Za-z0-9_-]+)*)\}")
+
+
+OnStep: TypeAlias = Callable[[int, PlanStep, Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,11 @@ async def run_plan(
     simulate: bool = False,
     with_reads: bool = False,
     fail_fast: bool = True,
-    on_step: Callable[[int, PlanStep, Outcome], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> RunResult:
     """Run every step in order; earlier steps stay when a later one is refused. Simulating writes nothing."""
     _refuse_unknown_tools(gate, plan)
-    run = _Run(gate, plan, project, agent or gate.agent, Mode(mode) if mode else None)
+    run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode))
     if simulate:
         return await run.simulate(with_reads, fail_fast, on_step)
     return await run.perform(fail_fast, on_step)
@@ -67,49 +70,48 @@ class _Run:
         self._run_id = gate.ids.new()
         self._data: dict[str, Json] = {}
         """What earlier steps with an id reached."""
+        self._begun = False
         timeout_s = gate.judge.policy.global_timeout_seconds
         self._deadline = None if timeout_s is None else gate.clock.monotonic() + timeout_s
 
-    async def perform(self, fail_fast: bool, on_step: Callable[[int, PlanStep, Outcome], None] | None) -> RunResult:
+    async def perform(self, fail_fast: bool, on_step: OnStep | None) -> RunResult:
         await self._begin()
         problem = self._too_many_steps()
         outcomes: list[Outcome] = []
-        if problem is None:
-            outcomes = await self._steps(fail_fast, on_step)
+        try:
+            if problem is None:
+                await self._steps(outcomes, fail_fast, on_step)
+        except BaseException as error:
+            await self._end(outcomes, Problem(2003, f"the run was broken off: {type(error).__name__}", "see its steps"))
+            raise
         return await self._end(outcomes, problem)
 
-    async def _steps(self, fail_fast: bool, on_step: Callable[[int, PlanStep, Outcome], None] | None) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    async def _steps(self, outcomes: list[Outcome], fail_fast: bool, on_step: OnStep | None) -> None:
         for index, step in enumerate(self._plan.steps):
-            outcome = await self._submit(self._request(index, step))
+            args, missing = self._args(step)
+            request = self._request(index, step, args)
+            outcome = await (self._gate.refuse(request, missing) if missing else self._gate.submit(request))
             outcomes.append(outcome)
             self._remember(step, outcome)
             if on_step:
                 on_step(index, step, outcome)
             if fail_fast and not outcome.ok:
                 break
-        return outcomes
 
-    async def _submit(self, request: CallRequest) -> Outcome:
-        if _has_reference(request.args):
-            problem = Problem(3004, f"`{request.tool}` refers to data that no earlier step reached", stage="bind")
-            return await self._gate.refuse(request, problem)
-        return await self._gate.submit(request)
-
-    async def simulate(
-        self, with_reads: bool, fail_fast: bool, on_step: Callable[[int, PlanStep, Outcome], None] | None
-    ) -> RunResult:
+    async def simulate(self, with_reads: bool, fail_fast: bool, on_step: OnStep | None) -> RunResult:
         problem = self._too_many_steps()
         if problem:
             return RunResult(self._run_id, "failed", (), problem)
-        state: ProjectState | None = None
+        so_far: Imagined | None = None
         outcomes: list[Outcome] = []
         for index, step in enumerate(self._plan.steps):
-            request = replace(self._request(index, step), simulate=True)
-            if _has_reference(request.args):
-                outcome = _value_missing(step)
+            args, missing = self._args(step)
+            if missing:
+                unknown = replace(missing, code=2007, suggestion="")
+                outcome = Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True)
             else:
-                outcome, state = await self._gate.simulate(request, state, with_reads=with_reads)
+                request = self._request(index, step, args)
+                outcome, so_far = await self._gate.simulate(request, so_far, with_reads=with_reads)
             outcomes.append(outcome)
             self._remember(step, outcome)
             if on_step:
@@ -134,18 +136,26 @@ class _Run:
             "admit",
         )
 
-    def _request(self, index: int, step: PlanStep) -> CallRequest:
-        left_s = None if self._deadline is None else self._deadline - self._gate.clock.monotonic()
+    def _args(self, step: PlanStep) -> tuple[Mapping[str, Json], Problem | None]:
+        """The step's arguments with what earlier steps reached, and what is wrong where one of them did not."""
+        references = _References(self._data)
+        args = references.filled(dict(step.args))
+        if not references.missing:
+            return args, None
+        detail = f"`{step.tool}` refers to {', '.join(references.missing)}, which no earlier step reached"
+        return args, Problem(3004, detail, "let an earlier step with that id succeed", "bind")
+
+    def _request(self, index: int, step: PlanStep, args: Mapping[str, Json]) -> CallRequest:
         return CallRequest(
             self._agent,
             step.tool,
-            _filled(dict(step.args), self._data),
+            args,
             self._project,
             confirmed=step.confirmed,
             mode=self._mode,
             run_id=self._run_id,
             step_index=index,
-            time_left_s=left_s,
+            run_ends_at=self._deadline,
         )
 
     def _remember(self, step: PlanStep, outcome: Outcome) -> None:
@@ -153,7 +163,10 @@ class _Run:
             self._data[step.id] = outcome.data
 
     async def _begin(self) -> None:
-        judge, plan_json = self._gate.judge, canonical(self._plan.to_json())
+        """Write that the run begins; in a project that is not there for this agent only the refusals are written."""
+        if not self._agent.may_use(self._project):
+            return
+        judge, plan_json = self._gate.judge, canonical(self._recorded_plan().to_json())
         plan_hash = sha256_hex(plan_json)
         body = {
             "agent_id": self._agent.id,
@@ -164,10 +177,18 @@ class _Run:
             "total_steps": len(self._plan.steps),
         }
         blobs = ((plan_hash, plan_json), (judge.policy_hash, canonical(dict(judge.policy.source))))
-        await self._write(body, "running", Work(self._project, opens=("run", self._run_id), blobs=blobs))
+        work = Work(self._project, opens=("run", self._run_id), blobs=blobs)
+        self._begun = isinstance(await self._write(body, "running", work), Applied)
+
+    def _recorded_plan(self) -> Plan:
+        """The plan as it may be kept: without secrets."""
+        steps = (replace(step, args=self._gate.recordable(step.tool, step.args) or {}) for step in self._plan.steps)
+        return replace(self._plan, steps=tuple(steps))
 
     async def _end(self, outcomes: list[Outcome], problem: Problem | None) -> RunResult:
         status = _status(outcomes, len(self._plan.steps))
+        if not self._begun:
+            return RunResult(self._run_id, status, tuple(outcomes), problem)
         body: dict[str, Any] = {
             "completed_steps": sum(outcome.ok for outcome in outcomes),
             "denied_steps": sum(outcome.status in (Status.DENIED, Status.EXPIRED) for outcome in outcomes),
@@ -175,10 +196,13 @@ class _Run:
         }
         if problem:
             body["error"] = problem.to_json()
-        await self._write(body, status, Work(self._project, closes=self._run_id))
+        try:
+            await self._write(body, status, Work(self._project, closes=self._run_id))
+        except StorageError as error:
+            status, problem = "failed", error.problem.at("settle")
         return RunResult(self._run_id, status, tuple(outcomes), problem)
 
-    async def _write(self, body: Mapping[str, Json], status: str, work: Work) -> None:
+    async def _write(self, body: Mapping[str, Json], status: str, work: Work) -> Committed:
         draft = Draft(
             Kind.RUN,
             iso(self._gate.clock.now()),
@@ -187,57 +211,48 @@ class _Run:
             agent_id=self._agent.id,
             status=status,
         )
-        await self._gate.ledger.commit(replace(work, entries=(draft,)))
+        return await self._gate.ledger.commit(replace(work, entries=(draft,)))
 
 
 def _status(outcomes: list[Outcome], steps: int) -> str:
     return "completed" if len(outcomes) == steps and all(outcome.ok for outcome in outcomes) else "failed"
 
 
-def _value_missing(step: PlanStep) -> Outcome:
-    problem = Problem(2007, f"`{step.tool}` needs a value that no step has reached in this simulation", stage="bind")
-    return Outcome(call_id="", status=Status.UNKNOWN, error=problem, simulated=True)
+class _References:
+    """Fills in what earlier steps reached, and notes what none of them did."""
 
+    def __init__(self, data: Mapping[str, Json]) -> None:
+        self._data = data
+        self.missing: list[str] = []
 
-def _filled(value: Json, data: Mapping[str, Json]) -> Json:
-    """References replaced by what earlier steps reached; one that is a whole text keeps its type."""
-    if isinstance(value, dict):
-        return {key: _filled(part, data) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_filled(part, data) for part in value]
-    if not isinstance(value, str) or "${" not in value:
-        return value
-    whole = _REFERENCE.fullmatch(value)
-    if whole:
-        found = _resolved(whole, data)
-        return value if found is _MISSING else found
-    return _REFERENCE.sub(lambda match: _as_text(_resolved(match, data), match.group()), value)
+    def filled(self, value: Json) -> Json:
+        """A reference that is a whole text keeps its type; inside a text it stands as text."""
+        if isinstance(value, dict):
+            return {key: self.filled(part) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self.filled(part) for part in value]
+        if not isinstance(value, str) or "${" not in value:
+            return value
+        whole = _REFERENCE.fullmatch(value)
+        return self._resolved(whole) if whole else _REFERENCE.sub(self._as_text, value)
+
+    def _as_text(self, match: re.Match[str]) -> str:
+        value = self._resolved(match)
+        return value if isinstance(value, str) else canonical(value).decode()
+
+    def _resolved(self, match: re.Match[str]) -> Json:
+        value = self._data.get(match[1], _MISSING)
+        for part in match[2].split(".")[1:]:
+            if isinstance(value, dict):
+                value = value.get(part, _MISSING)
+            elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+                value = value[int(part)]
+            else:
+                value = _MISSING
+        if value is not _MISSING:
+            return value
+        self.missing.append(match.group())
+        return match.group()
 
 
 _MISSING = object()
-
-
-def _resolved(match: re.Match[str], data: Mapping[str, Json]) -> Json:
-    value = data.get(match[1], _MISSING)
-    for part in match[2].split(".")[1:]:
-        if isinstance(value, dict):
-            value = value.get(part, _MISSING)
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return _MISSING
-    return value
-
-
-def _as_text(value: Json, reference: str) -> str:
-    if value is _MISSING:
-        return reference
-    return value if isinstance(value, str) else canonical(value).decode()
-
-
-def _has_reference(value: Json) -> bool:
-    if isinstance(value, Mapping):
-        return any(map(_has_reference, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_reference, value))
-    return isinstance(value, str) and _REFERENCE.search(value) is not None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import Agent, CallRequest
@@ -14,6 +15,7 @@ from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
     AlreadyClosed,
     Applied,
+    Charge,
     Claim,
     Committed,
     NoRoom,
@@ -22,26 +24,30 @@ from agent_gate.model.entry import (
     RequestTaken,
     StateMoved,
 )
-from agent_gate.model.errors import GateError, Problem, StorageError
-from agent_gate.model.limits import REBIND_TRIES_MAX
+from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
+from agent_gate.model.limits import JOIN_POLLS_MAX, REBIND_TRIES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.model.record import outcome_of, output_blob
+from agent_gate.model.record import outcome_of, output_blob, reason_of
 from agent_gate.model.tool import Effect, Json, Mode
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.admit import Admission, Admitted, Repeated, Turned, closed_problem, other_arguments
 from agent_gate.pipeline.bind import Binder
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.effects import Effects
-from agent_gate.pipeline.hold import Holder, Resolution
+from agent_gate.pipeline.hold import NEWS_WAIT_S, Holder, Resolution
 from agent_gate.pipeline.perform import Performer, needs_intent
 from agent_gate.pipeline.settle import Settler
 from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.layers import no_room
+from agent_gate.policy.limits import outstanding
 from agent_gate.ports import Clock, Ids, Ledger, Prepared, Tools
 
+_log = logging.getLogger(__name__)
+
 Result = TypeVar("Result")
+Judged: TypeAlias = tuple[Prepared, Verdict]
 
 
 @dataclass(slots=True)
@@ -56,8 +62,13 @@ class Passage:
     pending: asyncio.Future[Outcome]
     """Resolved when a question is put, for a caller that does not wait."""
     opened: bool = False
-    approved: Question | None = None
+    question: Question | None = None
+    """The last one that was put; where the way goes on after it, it was answered with yes."""
+    shown: Judged | None = None
+    """What the question was about."""
     resolution: Resolution | None = None
+    reserved: tuple[Charge, ...] = ()
+    """What the ledger already counts for this call."""
     bound: Prepared | None = None
 
     def release(self) -> None:
@@ -68,7 +79,15 @@ class Passage:
 
     @property
     def held(self) -> bool:
-        return self.approved is not None
+        return self.question is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """Where a simulation has come to: the virtual state, and what its steps so far would have counted against."""
+
+    state: ProjectState
+    charges: tuple[Charge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +116,10 @@ class Gate:
         self._stages = stages
         self._tasks: set[asyncio.Task[Any]] = set()
         self._by_call: dict[str, asyncio.Task[Outcome]] = {}
-        self._under_way: dict[tuple[str, str], tuple[str, asyncio.Task[Outcome]]] = {}
+        self._under_way: dict[tuple[str, str], tuple[Passage, asyncio.Task[Outcome]]] = {}
+        self._waiting: set[asyncio.Task[Any]] = set()
+        """Calls that wait for a person; the gate does not wait for them when it closes."""
+        self._closing = False
 
     async def call(
         self,
@@ -121,63 +143,79 @@ class Gate:
             project,
             request_id,
             confirmed,
-            Mode(mode) if mode else None,
+            mode_named(mode),
             wait=wait,
         )
         return await self.submit(request)
 
     async def submit(self, request: CallRequest) -> Outcome:
         """A request as a door hands it over. The call goes on when the caller is cancelled: it is never half-done."""
-        if request.time_left_s is not None and request.time_left_s <= 0:
-            return await self.refuse(request, Problem(1008, "the run's global timeout has passed", stage="admit"))
         call_id, started_at = self.ids.new(), self.clock.now()
+        try:
+            return await self._submit(request, call_id, started_at)
+        except StorageError as error:
+            return self._stages.settler.refusal(request, call_id, error.problem.at("admit"), started_at)
+
+    async def _submit(self, request: CallRequest, call_id: str, started_at: float) -> Outcome:
+        if self._closing:
+            raise StorageError("the gate is closed", suggestion="open it again")
+        if self._run_is_over(request):
+            return await self.refuse(request, _run_timeout("admit"))
         admitted = await self._stages.admission.admit(request, call_id)
         if isinstance(admitted, Repeated):
-            return await self._outcome_of_other(admitted.call_id)
+            return await self._repeat(request, admitted.call_id)
         if isinstance(admitted, Turned):
             return await self._turn_away(request, call_id, admitted, started_at)
         claim = admitted.claim
-        if claim is not None:
-            same = self._under_way.get((claim.agent_id, claim.request_id))
-            if same is not None:
-                return await self._join(same, claim, request, call_id, started_at)
+        if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
+            return await self._join(*same, claim, request, call_id, started_at)
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         passage = Passage(admitted.request, call_id, admitted.args, started_at, claim, pending)
         task = self._by_call[call_id] = self._start(self._drive(passage))
         task.add_done_callback(lambda _: self._by_call.pop(call_id, None))
         if claim is not None:
             key = claim.agent_id, claim.request_id
-            self._under_way[key] = claim.input_hash, task
+            self._under_way[key] = passage, task
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
-        if request.wait:
+        return await self._follow(passage, task, request.wait)
+
+    async def _follow(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
+        if wait:
             return await asyncio.shield(task)
-        await asyncio.wait({task, pending}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else pending.result()
+        await asyncio.wait({task, passage.pending}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else passage.pending.result()
 
     async def simulate(
-        self, request: CallRequest, state: ProjectState | None = None, *, with_reads: bool = False
-    ) -> tuple[Outcome, ProjectState | None]:
-        """What would happen: nothing is written, nobody asked. Pure tools run on `state`, which goes on to the next."""
+        self, request: CallRequest, so_far: Imagined | None = None, *, with_reads: bool = False
+    ) -> tuple[Outcome, Imagined | None]:
+        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on."""
         request = replace(request, simulate=True)
         admitted = await self._stages.admission.admit(replace(request, request_id=None), "")
         if isinstance(admitted, Turned):
-            return replace(self._refusal(request, admitted.problem), simulated=True), state
+            return replace(self._refusal(request, admitted.problem), simulated=True), so_far
         assert isinstance(admitted, Admitted)
-        if state is None:
-            state = await self.ledger.state(request.project)
-        prepared = await self._stages.binder.bind(request, admitted.args, "", self.judge, state)
+        if so_far is None:
+            so_far = Imagined(await self.ledger.state(request.project))
+        judge, state = self.judge, so_far.state
+        prepared = await self._stages.binder.bind(request, admitted.args, "", judge, state, so_far.charges)
         if isinstance(prepared, Problem):
-            return replace(self._refusal(request, prepared), simulated=True), state
-        verdict = decide(prepared, self.judge)
-        ending = await self._simulated_ending(prepared, verdict, state, with_reads)
-        outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
-        if ending.next_state is None:
-            return replace(outcome, simulated=True), state
-        moved = ProjectState(state.version + 1, restore(ending.next_state.document))
-        return (
-            replace(outcome, simulated=True, state_version=moved.version, state_diff=ending.next_state.diff),
-            moved,
+            return replace(self._refusal(request, prepared), simulated=True), so_far
+        verdict = decide(prepared, judge)
+        try:
+            ending = await self._simulated_ending(prepared, verdict, state, with_reads)
+        finally:
+            prepared.release()
+        outcome = replace(
+            self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None), simulated=True
         )
+        if ending.status is not Status.SUCCESS:
+            return outcome, so_far
+        charges = (*so_far.charges, *prepared.charges)
+        if ending.next_state is None:
+            return outcome, Imagined(state, charges)
+        moved = ProjectState(state.version + 1, restore(ending.next_state.document))
+        outcome = replace(outcome, state_version=moved.version, state_diff=ending.next_state.diff)
+        return outcome, Imagined(moved, charges)
 
     async def _simulated_ending(
         self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool
@@ -193,11 +231,20 @@ class Gate:
             return await self._stages.performer.act(prepared)
         return Ending(Status.SUCCESS, message="allowed, and not performed in a simulation")
 
+    def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
+        """What may be written down of arguments that are not bound: without the tool's secrets."""
+        return self._stages.binder.recordable(tool, args)
+
     async def refuse(self, request: CallRequest, problem: Problem) -> Outcome:
         """Record that a call could not even be made: the run that it belongs to knows why."""
-        outcome, _ = await self._stages.settler.settle_unbound(
-            request, self.ids.new(), request.args, problem, started_at=self.clock.now(), admitted=True
-        )
+        call_id, started_at = self.ids.new(), self.clock.now()
+        args = self.recordable(request.tool, request.args)
+        try:
+            outcome, _ = await self._stages.settler.settle_unbound(
+                request, call_id, args, problem, started_at=started_at, admitted=True
+            )
+        except StorageError as error:
+            return self._stages.settler.refusal(request, call_id, error.problem.at("settle"), started_at)
         return outcome
 
     async def answer(self, call_id: str, *, approve: bool, by: Approver, nonce: str | None = None) -> None:
@@ -213,13 +260,18 @@ class Gate:
         task = self._by_call.get(call_id)
         if task is not None:
             return await asyncio.shield(task)
+        return await self._recorded(call_id)
+
+    async def _recorded(self, call_id: str) -> Outcome | None:
         entries = await self.ledger.entries_of(call_id)
         return outcome_of(entries, await self.ledger.blob(output_blob(call_id)))
 
     async def close(self) -> None:
-        """Let what runs settle; questions stay open in the ledger."""
-        held = [task for task in self._tasks if task.get_name() == "held"]
-        for task in held:
+        """Let what runs settle; questions stay open in the ledger, and who waits for one is told that it is pending."""
+        if self._closing:
+            return
+        self._closing = True
+        for task in self._waiting:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -239,43 +291,47 @@ class Gate:
         if not turned.recorded:
             self._stages.tally.count(request.agent.id, turned.problem)
             return self._stages.settler.refusal(request, call_id, turned.problem, started_at)
+        args = self.recordable(request.tool, turned.args) if turned.args else None
         outcome, _ = await self._stages.settler.settle_unbound(
-            request, call_id, turned.args, turned.problem, started_at=started_at, admitted=False
+            request, call_id, args, turned.problem, started_at=started_at, admitted=False
         )
         return outcome
 
     async def _join(
         self,
-        same: tuple[str, asyncio.Task[Outcome]],
+        passage: Passage,
+        task: asyncio.Task[Outcome],
         claim: Claim,
         request: CallRequest,
         call_id: str,
         started_at: float,
     ) -> Outcome:
-        input_hash, task = same
-        if input_hash != claim.input_hash:
+        assert passage.claim is not None
+        if passage.claim.input_hash != claim.input_hash:
             turned = Turned(other_arguments(claim.request_id))
             return await self._turn_away(request, call_id, turned, started_at)
-        return await asyncio.shield(task)
+        return await self._follow(passage, task, request.wait)
 
-    async def _outcome_of_other(self, call_id: str) -> Outcome:
-        """The outcome of the call that had this request first; the wait for it is joined."""
-        found = await self.ledger.question(call_id)
-        if found is not None:
-            question = found[0]
-            return Outcome(
-                call_id=call_id,
-                request_id=question.request_id,
-                status=Status.PENDING_APPROVAL,
-                signatures=question.signatures,
-                decision=Decision.ASK,
-                expires_at=question.expires_at,
-            )
-        outcome = await self.result(call_id)
-        if outcome is not None:
-            return outcome
+    async def _repeat(self, request: CallRequest, call_id: str) -> Outcome:
+        assert request.request_id is not None
+        same = self._under_way.get((request.agent.id, request.request_id))
+        return await (self._follow(*same, request.wait) if same else self._outcome_of_other(call_id, request.wait))
+
+    async def _outcome_of_other(self, call_id: str, wait: bool) -> Outcome:
+        """The outcome of the call that had this request first; the wait for it is joined, within bounds."""
         problem = Problem(2007, "the call with this request id is under way in another process", "ask again later")
-        return Outcome(call_id=call_id, status=Status.UNKNOWN, error=problem)
+        answer = Outcome(call_id=call_id, status=Status.UNKNOWN, error=problem)
+        for _ in range(JOIN_POLLS_MAX):
+            found = await self.ledger.question(call_id)
+            outcome = await self._recorded(call_id)
+            if outcome is not None:
+                return outcome
+            if found is not None:
+                answer = _still_open(found[0])
+            if not wait or (found is not None and self.clock.now() >= found[0].expires_at):
+                break
+            await self.ledger.wait_for_answer(call_id, NEWS_WAIT_S)
+        return answer
 
     async def _drive(self, passage: Passage) -> Outcome:
         try:
@@ -285,54 +341,90 @@ class Gate:
                     return outcome
         except StorageError as error:
             return self._unrecorded(passage, error.problem)
+        except Exception as error:
+            _log.exception("the gate itself failed on call %s", passage.call_id)
+            return self._unrecorded(passage, Problem(2003, f"the gate itself failed: {type(error).__name__}"))
         finally:
             passage.release()
         return self._unrecorded(passage, Problem(5002, "the state moved too often under this call", "try again"))
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
-        prepared = await self._bind(passage)
-        if isinstance(prepared, Problem):
-            return await self._settle_unbound(passage, prepared)
-        verdict = decide(prepared, self.judge)
-        if verdict.decision is Decision.ASK:
-            agreed = await self._hold(passage, prepared, verdict)
+        judged = await self._judge(passage)
+        if isinstance(judged, Problem):
+            return await self._unjudged(passage, judged)
+        if judged[1].decision is Decision.ASK:
+            agreed = await self._hold(passage, judged)
             if isinstance(agreed, Outcome):
                 return agreed
-            prepared, verdict = agreed
+            judged = agreed
+        prepared, verdict = judged
         if verdict.problem is not None:
             return await self._settle(passage, prepared, verdict, Ending.denied(verdict.problem))
+        if self._run_is_over(passage.request):
+            return await self._settle(passage, prepared, verdict, Ending.denied(_run_timeout("perform")))
         if prepared.transition is not None:
             return await self._perform_pure(passage, prepared, verdict)
         return await self._perform(passage, prepared, verdict)
 
-    async def _bind(self, passage: Passage, state: ProjectState | None = None) -> Prepared | Problem:
+    async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
+        """Bind and decide, under one policy; what a person has agreed to must still be what would be done."""
         passage.release()
-        prepared = await self._stages.binder.bind(passage.request, passage.args, passage.call_id, self.judge, state)
-        if isinstance(prepared, Prepared):
-            passage.bound = prepared
-        return prepared
+        judge = self.judge
+        own = tuple(replace(charge, amount=-charge.amount) for charge in passage.reserved)
+        prepared = await self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own)
+        if isinstance(prepared, Problem):
+            return prepared
+        passage.bound = prepared
+        if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
+            return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
+        return prepared, decide(prepared, judge)
 
-    async def _hold(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> tuple[Prepared, Verdict] | Outcome:
+    async def _unjudged(self, passage: Passage, problem: Problem) -> Outcome:
+        """A call that could not be judged; one that was already shown to a person ends as what was shown."""
+        if passage.shown is None:
+            return await self._settle_unbound(passage, problem)
+        denied = problem.code < 2000
+        ending = Ending.denied(problem) if denied else Ending.failed(problem, acted=False)
+        return await self._settle(passage, *passage.shown, ending)
+
+    async def _hold(self, passage: Passage, judged: Judged) -> Judged | Outcome:
         """Ask until somebody agreed to what would be done now; bind and decide run again after each yes."""
-        while verdict.decision is Decision.ASK and not _covers(passage.approved, verdict):
-            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.approved)
+        prepared, verdict = judged
+        while verdict.decision is Decision.ASK and not _covers(passage.question, verdict):
+            charges = outstanding(prepared.charges, passage.reserved)
+            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.question, charges)
             if not isinstance(asked, Question):
                 return await self._not_held(passage, prepared, verdict, asked)
-            passage.approved = asked
-            self._tell_pending(passage, prepared, verdict, asked)
+            passage.question, passage.shown = asked, (prepared, verdict)
+            passage.reserved += charges
+            self._tell_pending(passage, verdict, asked)
             passage.release()
-            resolution = passage.resolution = await self._stages.holder.wait(asked)
+            resolution = passage.resolution = await self._wait_for_answer(asked)
+            if resolution is None:
+                return _still_open(asked)
             if resolution.how != "approved":
                 return await self._settle(passage, prepared, verdict, Ending.denied(_refusal(resolution)))
-            again = await self._bind(passage)
+            again = await self._judge(passage)
             if isinstance(again, Problem):
-                return await self._settle(passage, prepared, verdict, Ending.failed(again, acted=False))
-            if again.call.bound_hash != asked.bound_hash:
-                changed = Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
-                return await self._settle(passage, prepared, verdict, Ending.denied(changed))
-            prepared, verdict = again, decide(again, self.judge)
+                return await self._unjudged(passage, again)
+            prepared, verdict = again
         return prepared, verdict
+
+    async def _wait_for_answer(self, question: Question) -> Resolution | None:
+        """None where the gate closes first: the question stays open."""
+        task = asyncio.current_task()
+        if self._closing or task is None:
+            return None
+        self._waiting.add(task)
+        try:
+            return await self._stages.holder.wait(question)
+        except asyncio.CancelledError:
+            if self._closing:
+                return None
+            raise
+        finally:
+            self._waiting.discard(task)
 
     async def _not_held(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, refused: Committed | Problem
@@ -341,35 +433,45 @@ class Gate:
             return await self._settle(passage, prepared, verdict, Ending.denied(refused))
         return await self._refused(passage, prepared, verdict, refused)
 
-    def _tell_pending(self, passage: Passage, prepared: Prepared, verdict: Verdict, question: Question) -> None:
-        task = asyncio.current_task()
-        if task:
-            task.set_name("held")
+    def _tell_pending(self, passage: Passage, verdict: Verdict, question: Question) -> None:
         if not passage.pending.done():
             passage.pending.set_result(
-                Outcome(
-                    call_id=passage.call_id,
+                replace(
+                    _still_open(question),
                     request_id=passage.request.request_id or "",
-                    status=Status.PENDING_APPROVAL,
-                    message="a person must agree",
-                    signatures=prepared.call.signatures,
-                    decision=Decision.ASK,
                     reasons=verdict.reasons,
                     started_at=passage.started_at,
-                    expires_at=question.expires_at,
                 )
             )
 
-    async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome:
-        performer = self._stages.performer
+    async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
+        """The intent, the act, the outcome; None where the state that was judged has moved before the intent."""
         if needs_intent(prepared.declaration):
-            claim = None if passage.held else passage.claim
-            committed = await performer.intend(prepared, verdict, claim, first=not passage.held)
+            committed = await self._intend(passage, prepared, verdict)
+            if committed is None:
+                return None
             if not isinstance(committed, Applied):
                 return await self._refused(passage, prepared, verdict, committed)
-            passage.opened = True
-        ending = await performer.act(prepared)
+        ending = await self._stages.performer.act(prepared)
         return await self._settle(passage, prepared, verdict, ending)
+
+    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Committed | None:
+        if not self.judge.needs_state(prepared.hand.declaration):
+            return await self._commit_intent(passage, prepared, verdict)
+        project = passage.request.project
+        async with self.ledger.lock_project(project):
+            if (await self.ledger.state(project)).version != prepared.facts.state_version:
+                return None
+            return await self._commit_intent(passage, prepared, verdict)
+
+    async def _commit_intent(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Committed:
+        claim = None if passage.held else passage.claim
+        charges = outstanding(prepared.charges, passage.reserved)
+        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first=not passage.held)
+        if isinstance(committed, Applied):
+            passage.opened = True
+            passage.reserved += charges
+        return committed
 
     async def _perform_pure(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """Under the project's lock; where the state moved since bind, bind and decide run again."""
@@ -378,11 +480,11 @@ class Gate:
         async with self.ledger.lock_project(project):
             state = await self.ledger.state(project)
             if state.version != prepared.facts.state_version:
-                again = await self._bind(passage, state)
+                again = await self._judge(passage, state)
                 if isinstance(again, Problem):
-                    return await self._settle_unbound(passage, again)
-                prepared, verdict = again, decide(again, self.judge)
-                if verdict.decision is not Decision.ALLOW and not _covers(passage.approved, verdict):
+                    return await self._unjudged(passage, again)
+                prepared, verdict = again
+                if verdict.decision is not Decision.ALLOW and not _covers(passage.question, verdict):
                     return None
             ending = self._stages.performer.transit(prepared, state, schema)
             return await self._settle_or_move(passage, prepared, verdict, ending)
@@ -403,6 +505,7 @@ class Gate:
             claim=passage.claim,
             opened=passage.opened,
             held=passage.held,
+            reserved=passage.reserved,
             resolution=_resolution_fields(passage.resolution),
         )
         if isinstance(committed, Applied):
@@ -424,12 +527,12 @@ class Gate:
             case RequestTaken(call_id, input_hash):
                 assert passage.claim is not None
                 if input_hash == passage.claim.input_hash:
-                    return await self._outcome_of_other(call_id)
+                    return await self._outcome_of_other(call_id, passage.request.wait)
                 problem = other_arguments(passage.claim.request_id)
                 passage.claim = None
                 return await self._settle(passage, prepared, verdict, Ending.failed(problem, acted=False))
             case AlreadyClosed(call_id):
-                return await self._outcome_of_other(call_id)
+                return await self._outcome_of_other(call_id, wait=False)
             case _:
                 raise AssertionError(f"not an answer to settling: {committed}")
 
@@ -437,15 +540,23 @@ class Gate:
         outcome, committed = await self._stages.settler.settle_unbound(
             passage.request,
             passage.call_id,
-            None if problem.code == 2001 else passage.args,
+            self.recordable(passage.request.tool, passage.args),
             problem,
             started_at=passage.started_at,
             admitted=True,
             claim=passage.claim,
         )
-        if isinstance(committed, RequestTaken):
-            return await self._outcome_of_other(committed.call_id)
-        return outcome
+        if not isinstance(committed, RequestTaken):
+            return outcome
+        assert passage.claim is not None
+        if committed.input_hash == passage.claim.input_hash:
+            return await self._outcome_of_other(committed.call_id, passage.request.wait)
+        problem = other_arguments(passage.claim.request_id)
+        passage.claim = None
+        return await self._settle_unbound(passage, problem)
+
+    def _run_is_over(self, request: CallRequest) -> bool:
+        return request.run_ends_at is not None and self.clock.monotonic() >= request.run_ends_at
 
     def _unrecorded(self, passage: Passage, problem: Problem) -> Outcome:
         """The ledger cannot be written: an act that had begun is in doubt, anything else did not happen."""
@@ -461,6 +572,14 @@ class Gate:
         )
 
 
+def mode_named(name: str | None) -> Mode | None:
+    try:
+        return Mode(name) if name else None
+    except ValueError:
+        modes = ", ".join(mode.value for mode in Mode)
+        raise ToolError(f"mode `{name}` is unknown", code=2002, suggestion=f"write one of {modes}") from None
+
+
 def _covers(approved: Question | None, verdict: Verdict) -> bool:
     """Whether what was approved is all that this verdict asks for: no other role, quorum or layer."""
     if approved is None:
@@ -469,15 +588,36 @@ def _covers(approved: Question | None, verdict: Verdict) -> bool:
     shown_layers = {reason["layer"] for reason in approved.reasons}
     return (
         verdict.decision is Decision.ASK
-        and required.approver_role in ("", approved.approver_role)
+        and all(Approver("", approved.approver_roles).has_role(role) for role in required.approver_roles)
         and required.approvers_required <= approved.approvers_required
         and all(reason.layer in shown_layers for reason in verdict.reasons)
     )
 
 
+def _still_open(question: Question) -> Outcome:
+    """The answer to who does not wait, or cannot: the call goes on when a person has decided."""
+    return Outcome(
+        call_id=question.call_id,
+        request_id="" if question.request_id == question.call_id else question.request_id,
+        status=Status.PENDING_APPROVAL,
+        message="a person must agree",
+        signatures=question.signatures,
+        decision=Decision.ASK,
+        reasons=tuple(reason_of(reason, Decision.ASK) for reason in question.reasons),
+        started_at=question.created_at,
+        expires_at=question.expires_at,
+    )
+
+
+def _run_timeout(stage: str) -> Problem:
+    return Problem(1008, "the run's global timeout has passed", "raise global_timeout_seconds", stage)
+
+
 def _refusal(resolution: Resolution) -> Problem:
     if resolution.how == "expired":
         return Problem(1016, "nobody answered in time", "make the call again when somebody is there", "hold")
+    if resolution.how == "withdrawn":
+        return Problem(1020, "the call was withdrawn before anybody answered", stage="hold")
     return Problem(1015, f"`{resolution.by}` said no", "ask them why", "hold")
 
 

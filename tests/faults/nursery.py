@@ -6,6 +6,7 @@ The tests talk to it over a socket: `start` comes with the write end of a pipe o
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import os
@@ -161,6 +162,8 @@ def _warm_up() -> None:
     """What the forks would otherwise each import."""
     for name in ("alembic.command", "sqlalchemy.dialects.sqlite", "tests.faults.programs"):
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a collection in a fork would copy every page of the parent
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from agent_gate.runtime import Gate
 from agent_gate.toolkit import tool, transition
 from tests.faults.shim import Fault, disarm
 
+RECOVERY_S = 10.0
 POLICY: Mapping[str, Json] = {"rules": [{"pattern": "*", "action": "allow"}]}
 
 _parent = -1
@@ -113,3 +114,23 @@ async def one_of_each(db: str, acts: str, token: str, fault: Mapping[str, Any] |
         await _send(gate, "counter.add", {}, f"{token} add")
         await _send(gate, "clock.look", {"token": token}, f"{token} look")
     tell({"closed": disarm()})
+
+
+async def through_a_fault(db: str, acts: str, token: str, fault: Mapping[str, Any]) -> None:
+    """Calls before, during and after a fault of the disk; then it goes away, and the gate must recover by itself."""
+    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+        tell({"instance": gate.ledger.instance})
+        await _send(gate, "counter.add", {}, f"{token} before")
+        Fault(**fault).arm()
+        await _send(gate, "line.append", {"token": f"{token} during"}, f"{token} during")
+        await _send(gate, "counter.add", {}, f"{token} add")
+        await _send(gate, "clock.look", {"token": token}, f"{token} look")
+        tell({"fired": disarm()})
+        async with asyncio.timeout(RECOVERY_S):
+            number = 0
+            while not (await gate.call("clock.look", token=token)).ok:
+                number += 1
+                await asyncio.sleep(0.05)
+        await _send(gate, "line.append", {"token": f"{token} after"}, f"{token} after")
+        await _send(gate, "counter.add", {}, f"{token} after add")
+    tell({"closed": True})

@@ -12,7 +12,7 @@ from agent_gate.config.windows import window
 from agent_gate.config.yaml_file import Document, PathLike, load_yaml
 from agent_gate.model.codec import CodecError, normalise
 from agent_gate.model.errors import ConfigError
-from agent_gate.model.limits import YAML_BYTES_MAX, YAML_DEPTH_MAX
+from agent_gate.model.limits import POLICY_BYTES_MAX, YAML_DEPTH_MAX
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.policy import (
     DEFAULT_ROLES,
@@ -28,9 +28,6 @@ from agent_gate.model.policy import (
 )
 from agent_gate.model.tool import Effect, Json, Mode, Risk
 
-_MAPPING_BYTES_MAX = 64 * YAML_BYTES_MAX
-"""Policies made by programs may be larger than what people write."""
-
 T = TypeVar("T")
 
 
@@ -41,13 +38,13 @@ def load_permissions(path: PathLike = "permissions.yaml") -> Permissions:
 
 def load_policy(source: PathLike | Mapping[str, Json] = "policy.yaml") -> Policy:
     """The policy in a file or a mapping; ConfigError holds every problem at once."""
-    return policy_from(source) if isinstance(source, Mapping) else _policy_of(load_yaml(source))
+    return policy_from(source) if isinstance(source, Mapping) else _policy_of(load_yaml(source, POLICY_BYTES_MAX))
 
 
 def policy_from(mapping: Mapping[str, Json]) -> Policy:
     """The policy that a mapping of the same fields says."""
     try:
-        value, _ = normalise(mapping, bytes_max=_MAPPING_BYTES_MAX, depth_max=YAML_DEPTH_MAX)
+        value, _ = normalise(mapping, bytes_max=POLICY_BYTES_MAX, depth_max=YAML_DEPTH_MAX)
     except CodecError as error:
         raise ConfigError(f"policy: {error}") from None
     return _policy_of(Document("policy", value))

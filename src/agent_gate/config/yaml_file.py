@@ -49,19 +49,19 @@ class Document:
         return ": ".join(filter(None, (f"{self.name}:{line}" if line else self.name, field_name(place))))
 
 
-def load_yaml(path: PathLike) -> Document:
+def load_yaml(path: PathLike, bytes_max: int = YAML_BYTES_MAX) -> Document:
     """The document in a file; ConfigError names the file and what to do."""
     name = str(path)
     try:
         with Path(path).open("rb") as file:
-            data = file.read(YAML_BYTES_MAX + 1)
+            data = file.read(bytes_max + 1)
     except FileNotFoundError:
         hint = "check the path, or write one with `agent-gate init`"
         raise ConfigError(f"{name}: no such file", suggestion=hint) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigError(f"{name}: cannot be read: {reason}", suggestion="check its permissions") from None
-    return parse_yaml(data, name)
+    return parse_yaml(data, name, Bounds(bytes_max=bytes_max))
 
 
 def parse_yaml(text: bytes | str, name: str, bounds: Bounds | None = None) -> Document:

@@ -24,9 +24,7 @@ from agent_gate.ports import Clock, Ids
 
 CALLS_PER_ENTRY_MAX = 500
 
-_OPEN = (
-    "SELECT id FROM open_work UNION ALL SELECT call_id FROM pending_requests UNION ALL SELECT call_id FROM outbox"
-)
+_OPEN = "SELECT id FROM open_work UNION ALL SELECT call_id FROM pending_requests UNION ALL SELECT call_id FROM outbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,9 @@ async def erase_call(ledger: SqliteLedger, call_id: str, *, by: str, clock: Cloc
     a run. A call that is still open is refused, one that was erased before changes nothing.
     """
     with closing(open_reader(ledger.files.db)) as reader:
-        projects = _projects_of(reader, call_id)
-    eraser = _Eraser(ledger, by, clock, ids, {})
-    for project in projects:
-        await eraser.erase(project, [call_id])
+        eraser = _Eraser(ledger, reader, {"by": by}, clock, ids)
+        for project in _projects_of(reader, call_id):
+            await eraser.erase(project, [call_id])
     await asyncio.to_thread(_empty_log, ledger.files)
     return eraser.erased()
 
@@ -67,8 +64,8 @@ async def retain(ledger: SqliteLedger, days: float, *, by: str, clock: Clock, id
     if not (math.isfinite(days) and days >= 0):
         raise ToolError(f"`{days}` is no number of days", code=2002, suggestion="use 0 or more")
     until = iso(max(0.0, clock.now() - days * 86_400))
-    eraser = _Eraser(ledger, by, clock, ids, {"ended_before": until})
     with closing(open_reader(ledger.files.db)) as reader:
+        eraser = _Eraser(ledger, reader, {"by": by, "ended_before": until}, clock, ids)
         for (project,) in list(rows_of(reader, "SELECT project FROM heads ORDER BY project")):
             for calls in _chunks(reader, project, until):
                 await eraser.erase(project, calls)
@@ -98,8 +95,8 @@ def _chunks(reader: sqlite3.Connection, project: str, until: str) -> Iterator[Se
         rows = list(
             rows_of(
                 reader,
-                "SELECT seq, call_id FROM entries WHERE project = ? AND seq > ? AND at < ? AND body IS NOT NULL"
-                f" AND kind IN ('settled', 'judged') AND call_id IS NOT NULL AND call_id NOT IN ({_OPEN})"  # noqa: S608
+                "SELECT seq, call_id FROM entries WHERE project = ? AND seq > ? AND at < ? AND body IS NOT NULL"  # noqa: S608
+                f" AND kind IN ('settled', 'judged') AND call_id IS NOT NULL AND call_id NOT IN ({_OPEN})"
                 " ORDER BY seq LIMIT ?",
                 project,
                 seq,
@@ -114,45 +111,40 @@ def _chunks(reader: sqlite3.Connection, project: str, until: str) -> Iterator[Se
 
 
 class _Eraser:
-    def __init__(self, ledger: SqliteLedger, by: str, clock: Clock, ids: Ids, told: dict[str, str]) -> None:
-        self._ledger, self._clock, self._ids = ledger, clock, ids
-        self._told = told | {"by": by}
-        self._calls: set[str] = set()
+    """Erases call by call or in chunks, and counts."""
+
+    def __init__(
+        self, ledger: SqliteLedger, reader: sqlite3.Connection, told: dict[str, str], clock: Clock, ids: Ids
+    ) -> None:
+        self._ledger, self._reader, self._told, self._clock, self._ids = ledger, reader, told, clock, ids
         self._projects: list[str] = []
-        self._entries = self._snapshots = 0
+        self._calls = self._entries = self._snapshots = 0
 
     async def erase(self, project: str, calls: Sequence[str]) -> None:
-        entries, snapshots = self._count(project, calls)
+        bodies = self._count("entries", project, calls, "AND body IS NOT NULL")
+        snapshots = self._count("snapshots", project, calls)
         body = canonical({**self._told, "calls": list(calls), "salt": self._ids.salt()})
         draft = Draft(Kind.ERASED, iso(self._clock.now()), body)
         committed = await self._ledger.commit(Work(project, (draft,), erases=tuple(calls)))
         assert isinstance(committed, Applied), "an existing project takes an erase entry whatever its status"
-        self._calls.update(calls)
-        self._entries += entries
+        self._calls += len(calls)
+        self._entries += bodies
         self._snapshots += snapshots
         if project not in self._projects:
             self._projects.append(project)
 
-    def _count(self, project: str, calls: Sequence[str]) -> tuple[int, int]:
+    def _count(self, table: str, project: str, calls: Sequence[str], further: str = "") -> int:
         marks = ", ".join("?" * len(calls))
-        with closing(open_reader(self._ledger.files.db)) as reader:
-            entries = row_of(
-                reader,
-                "SELECT count(*) FROM entries"  # noqa: S608
-                f" WHERE project = ? AND body IS NOT NULL AND call_id IN ({marks})",
-                project,
-                *calls,
-            )
-            snapshots = row_of(
-                reader,
-                f"SELECT count(*) FROM snapshots WHERE project = ? AND call_id IN ({marks})",  # noqa: S608
-                project,
-                *calls,
-            )
-        return entries[0], snapshots[0]
+        (count,) = row_of(
+            self._reader,
+            f"SELECT count(*) FROM {table} WHERE project = ? AND call_id IN ({marks}) {further}",  # noqa: S608
+            project,
+            *calls,
+        )
+        return int(count)
 
     def erased(self) -> Erased:
-        return Erased(len(self._calls), self._entries, tuple(self._projects), self._snapshots)
+        return Erased(self._calls, self._entries, tuple(self._projects), self._snapshots)
 
 
 def _empty_log(files: LedgerFiles) -> None:
@@ -160,6 +152,8 @@ def _empty_log(files: LedgerFiles) -> None:
     lock = WriterLock(files)
     try:
         with lock.held(), closing(connect(files.db)) as connection:
+            # Where somebody reads for longer, the log is overwritten later instead.
+            connection.execute("PRAGMA busy_timeout = 1000")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     finally:
         lock.close()

@@ -1,4 +1,4 @@
-"""Questions about the past that people ask most: what was done, what waits, what became of a call, which runs there were."""
+"""Questions about the past: what was done, what waits for an answer, what became of a call, which runs there were."""
 
 from __future__ import annotations
 

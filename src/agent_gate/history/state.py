@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,12 +80,11 @@ def history(reader: sqlite3.Connection, project: str, limit: int = LIMIT) -> lis
         return [Change(*row) for row in rows]
 
 
-def diff(reader: sqlite3.Connection, project: str, a: int | str, b: int | str) -> list[Mapping[str, Json]]:
+def diff(reader: sqlite3.Connection, project: str, a: int | str, b: int | str) -> list[dict[str, Json]]:
     """RFC 6902: what turns state `a` into state `b`; each is a version or the id of a snapshot."""
     with one_moment(reader):
         before, after = (_named(reader, project, place).document for place in (a, b))
-    operations: list[Mapping[str, Json]] = jsonpatch.make_patch(before, after).patch
-    return operations
+    return list(jsonpatch.make_patch(before, after).patch)
 
 
 def _named(reader: sqlite3.Connection, project: str, place: int | str) -> StateVersion:

@@ -61,7 +61,7 @@ def read_anchor(files: LedgerFiles, path: Path) -> Anchored:
     except (StorageError, OSError, ValueError) as error:
         detail = error.problem.detail if isinstance(error, StorageError) else f"cannot read `{path}`: {error}"
         return Anchored("broken", wrong=detail)
-    if not heads:
+    if anchors.is_blank(path):
         return Anchored("empty", wrong=f"the anchor `{path}` is empty")
     return Anchored("ok", heads)
 

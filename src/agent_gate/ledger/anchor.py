@@ -16,7 +16,7 @@ import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agent_gate.ledger.files import LedgerFiles, open_private, read_or_make
+from agent_gate.ledger.files import LedgerFiles, open_private, read_or_make, sync_directory
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANCHOR_COMPACT_BYTES, ANCHOR_SYNC_INTERVAL_S
 
@@ -43,6 +43,8 @@ class AnchorKey:
                 suggestion=f"restore `{files.anchor_key}` from a backup",
             )
         raw = read_or_make(files.anchor_key, lambda: Ed25519PrivateKey.generate().private_bytes_raw())
+        if len(raw) != 32:
+            raise StorageError(f"`{files.anchor_key}` is not a key", code=5004, suggestion="restore it from a backup")
         return cls(Ed25519PrivateKey.from_private_bytes(raw), sha256(b"agent-gate anchor mac" + raw).digest())
 
     def mac(self, payload: bytes) -> bytes:
@@ -73,10 +75,15 @@ class Anchor:
         self._descriptor, self._inode = self._open()
         _cut_partial_line(self._descriptor)
 
+    def begin_if_new(self, at: str) -> None:
+        """A signed line before the first entry, so that an anchor without lines is never an honest one."""
+        if os.fstat(self._descriptor).st_size == 0:
+            self._sign(at)
+            for directory in (self._files.directory, self._files.anchor.parent):
+                sync_directory(directory)
+
     def append(self, at: str, heads: Heads) -> None:
-        if not self._is_current():
-            os.close(self._descriptor)
-            self._descriptor, self._inode = self._open()
+        self._follow_compaction()
         payload = _payload(at, heads)
         self._write(payload + b"\t" + self._key.mac(payload) + b"\n")
         self._unsigned |= heads
@@ -91,6 +98,10 @@ class Anchor:
 
     def sync(self, at: str) -> None:
         """Sign what came since the last signed line; call it under the writer lock."""
+        self._follow_compaction()
+        self._sign(at)
+
+    def _sign(self, at: str) -> None:
         payload = _payload(at, self._unsigned)
         self._write(payload + b"\t" + self._key.sign(payload) + b"\n")
         os.fsync(self._descriptor)
@@ -106,7 +117,7 @@ class Anchor:
         os.close(self._descriptor)
         self._descriptor = open_private(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         self._inode = os.fstat(self._descriptor).st_ino
-        self.sync(at)
+        self._sign(at)
         draft.rename(self._files.anchor)
 
     def close(self) -> None:
@@ -116,12 +127,15 @@ class Anchor:
         descriptor = open_private(self._files.anchor, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         return descriptor, os.fstat(descriptor).st_ino
 
-    def _is_current(self) -> bool:
-        """False where another process compacted the anchor."""
+    def _follow_compaction(self) -> None:
+        """Another process may have put a shorter file in place of ours."""
         try:
-            return os.stat(self._files.anchor).st_ino == self._inode
+            current = os.stat(self._files.anchor).st_ino == self._inode
         except FileNotFoundError:
-            return False
+            current = False
+        if not current:
+            os.close(self._descriptor)
+            self._descriptor, self._inode = self._open()
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._descriptor).st_size
@@ -157,6 +171,11 @@ def read(path: Path, key: AnchorKey) -> Heads:
             if count >= heads.get(project, (0, b""))[0]:
                 heads[project] = (count, bytes.fromhex(hash_hex))
     return heads
+
+
+def is_blank(path: Path) -> bool:
+    """Whether it has no line at all, or does not exist."""
+    return next(_lines(path), None) is None
 
 
 def _lines(path: Path) -> Iterator[bytes]:

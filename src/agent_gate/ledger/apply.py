@@ -24,6 +24,7 @@ from agent_gate.model.entry import (
     Work,
 )
 from agent_gate.model.moment import iso
+from agent_gate.model.record import output_blob
 
 Cursor = sqlite3.Connection
 
@@ -177,8 +178,26 @@ def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
         cursor.execute("INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (hash, data))
     if work.project_change and not work.project_change.create:
         cursor.execute("UPDATE heads SET status = ? WHERE project = ?", (work.project_change.status, project))
+    if work.erases:
+        _erase(cursor, work)
+
+
+def _erase(cursor: Cursor, work: Work) -> None:
+    """Whatever this project holds of the calls' content; a chain elsewhere needs an erase entry of its own."""
+    cursor.execute("PRAGMA secure_delete = ON")
     for call_id in work.erases:
-        cursor.execute("UPDATE entries SET body = NULL, signature = NULL WHERE call_id = ?", (call_id,))
+        place = (work.project, call_id)
+        signed = cursor.execute(
+            "SELECT DISTINCT signature FROM entries WHERE project = ? AND call_id = ? AND signature IS NOT NULL", place
+        ).fetchall()
+        for signature in {name for (names,) in signed for name in names.split("\n")}:
+            cursor.execute("DELETE FROM refusals WHERE project = ? AND signature = ?", (work.project, signature))
+        cursor.execute(
+            "UPDATE entries SET body = NULL, signature = NULL WHERE project = ? AND call_id = ?"
+            " AND kind NOT IN ('erased', 'policy', 'project', 'run')",
+            place,
+        )
+        cursor.execute("DELETE FROM blobs WHERE hash = ?", (output_blob(call_id),))
 
 
 def _count(cursor: Cursor, project: str, charge: Charge, amount: float) -> None:

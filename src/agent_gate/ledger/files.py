@@ -63,6 +63,15 @@ def open_private(path: Path, flags: int) -> int:
     return descriptor
 
 
+def sync_directory(path: Path) -> None:
+    """A new file's name is durable only when its directory is."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def read_or_make(path: Path, make: object) -> bytes:
     """A key file's bytes; the first process to need it makes it, whole or not at all."""
     assert callable(make)

@@ -259,7 +259,7 @@ def pending_of(row: Sequence[Any]) -> dict[str, Any]:
 
 def question_of(text: str) -> Question:
     fields = orjson.loads(text)
-    for name in ("signatures", "sensitive"):
+    for name in ("signatures", "sensitive", "approver_roles"):
         fields[name] = tuple(fields[name])
     fields["reasons"] = tuple(fields["reasons"])
     return Question(**fields)

@@ -12,8 +12,21 @@ from agent_gate.model.errors import StorageError
 
 def check_against_anchor(connection: sqlite3.Connection, files: LedgerFiles, key: AnchorKey) -> Heads:
     heads = anchor.read(files.anchor, key)
+    if anchor.is_blank(files.anchor) and _has_entries(connection):
+        raise StorageError(
+            f"the anchor `{files.anchor}` is gone",
+            code=5004,
+            suggestion="restore it from a backup: without it nobody can tell whether entries were changed",
+        )
     check_heads(connection, heads)
     return heads
+
+
+def _has_entries(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.execute("SELECT 1 FROM entries LIMIT 1").fetchone() is not None
+    except sqlite3.DatabaseError as error:
+        raise StorageError(f"the ledger cannot be read: {error}", code=5004, suggestion=RESTORE) from error
 
 
 def check_heads(connection: sqlite3.Connection, heads: Heads) -> None:
@@ -23,8 +36,8 @@ def check_heads(connection: sqlite3.Connection, heads: Heads) -> None:
             row = connection.execute(
                 "SELECT hash FROM entries WHERE project = ? AND seq = ?", (project, count)
             ).fetchone()
-        except sqlite3.OperationalError as error:
-            raise StorageError(f"the ledger's table is gone: {error}", code=5004, suggestion=RESTORE) from error
+        except sqlite3.DatabaseError as error:
+            raise StorageError(f"the ledger cannot be read: {error}", code=5004, suggestion=RESTORE) from error
         if row is None:
             raise StorageError(
                 f"project `{project}` had {count} entries when it was anchored, and the last of them are missing",

@@ -59,6 +59,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
         self._connection = connect(files.db)
         self._anchor = Anchor(files, key)
+        self._anchor.begin_if_new(iso(now()))
         self._anchor.compact_if_long(iso(now()))
         self._acknowledged: Heads = {}
         self._broken_since: float | None = None
@@ -203,6 +204,9 @@ class Writer:
         self._anchor = Anchor(self._files, self._key)
         check_heads(self._connection, self._acknowledged)
         check_against_anchor(self._connection, self._files, self._key)
+        # What was committed when the anchor could not be written is anchored before anything follows it.
+        if self._acknowledged:
+            self._anchor.append(iso(self._now()), self._acknowledged)
         for result in self.commit_now(self._on_reopen(self._connection)):
             if isinstance(result, Exception):
                 raise result

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agent_gate.model.outcome import ToolRequest
+from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ class Approver:
 
     id: str
     roles: tuple[str, ...] = ("operator",)
+
+    def has_role(self, name: str) -> bool:
+        """Whether a question for this role is one for this person."""
+        return any(role in self.roles for role in roles_that_include(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Question:
     bound_hash: str
     nonce: str
     policy_hash: str
-    approver_role: str
+    approver_roles: tuple[str, ...]
     approvers_required: int
     created_at: float
     expires_at: float

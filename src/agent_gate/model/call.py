@@ -43,8 +43,8 @@ class CallRequest:
     wait: bool = True
     """Whether the caller waits while a person thinks; otherwise an ask answers `pending_approval`."""
     simulate: bool = False
-    time_left_s: float | None = None
-    """What is left of the run's global timeout."""
+    run_ends_at: float | None = None
+    """When the run's global timeout strikes, on the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ STATE_BYTES_MAX = 4 * 1_048_576
 STATE_DIFF_OPS_MAX = 10_000
 SIGNATURES_MAX = 1_000
 
-YAML_BYTES_MAX = 16 * 1_048_576
+YAML_BYTES_MAX = 1_048_576
+POLICY_BYTES_MAX = 32 * 1_048_576
+"""Room for 100,000 rules and more."""
 YAML_DEPTH_MAX = 32
 YAML_NODES_MAX = 1_000_000
 YAML_ALIAS_NODES_MAX = 10_000
@@ -26,6 +28,8 @@ EXPRESSION_RESULT_CHARS_MAX = 10_000
 PLAN_STEPS_MAX = 10_000
 REBIND_TRIES_MAX = 20
 """How often a call may be bound again because the state moved under it."""
+JOIN_POLLS_MAX = 1_000
+"""How often a repeated request looks, about once a second, whether the first one has ended in another process."""
 
 WRITER_QUEUE_MAX = 20_000
 WRITER_GROUP_MAX = 512
@@ -40,6 +44,7 @@ ANSWER_POLL_INTERVAL_S = 0.2
 BLOCKING_THREADS_MAX = 8
 TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
+NOTIFY_TIMEOUT_S = 10.0
 APPROVAL_TIMEOUT_S = 900.0
 POLICY_POLL_INTERVAL_S = 1.0
 

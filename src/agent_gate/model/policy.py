@@ -81,6 +81,12 @@ DEFAULT_ROLES: Mapping[str, Role] = MappingProxyType(
 )
 
 
+def roles_that_include(name: str) -> tuple[str, ...]:
+    """The role itself, and of the three that are always there those above it: an admin is an operator too."""
+    ladder = tuple(DEFAULT_ROLES)
+    return ladder[ladder.index(name) :] if name in ladder else (name,)
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectLimits:
     rate_per_minute: int | None = None

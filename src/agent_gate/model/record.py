@@ -8,7 +8,7 @@ from typing import Any
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import Draft, Entry, Kind
+from agent_gate.model.entry import Charge, Draft, Entry, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Outcome, Status
@@ -24,7 +24,15 @@ def output_blob(call_id: str) -> str:
     return f"output:{call_id}"
 
 
-def held(bound: BoundCall, facts: Facts, verdict: Verdict, question: Question, instance: str, salt: str) -> Draft:
+def held(
+    bound: BoundCall,
+    facts: Facts,
+    verdict: Verdict,
+    question: Question,
+    instance: str,
+    salt: str,
+    reserved: Sequence[Charge] = (),
+) -> Draft:
     body = _first_body(bound, facts, verdict) | {
         "bound_hash": bound.bound_hash,
         "expires_at": iso(question.expires_at),
@@ -33,6 +41,8 @@ def held(bound: BoundCall, facts: Facts, verdict: Verdict, question: Question, i
         "salt": salt,
         "started_at": iso(question.created_at),
     }
+    if reserved:
+        body["reserved"] = [[charge.scope, charge.bucket, charge.amount] for charge in reserved]
     return _draft(Kind.HELD, bound, question.created_at, body, None)
 
 
@@ -67,7 +77,7 @@ def performing(
     bound: BoundCall, facts: Facts, verdict: Verdict, at: float, instance: str, salt: str, first: bool
 ) -> Draft:
     """The intent: durable before the act."""
-    body = _first_body(bound, facts, verdict) if first else _later_body(bound, verdict)
+    body = _first_body(bound, facts, verdict) if first else _judged_body(bound, facts, verdict)
     body |= {"instance": instance, "salt": salt}
     return _draft(Kind.PERFORMING, bound, at, body, None)
 
@@ -79,13 +89,17 @@ def settled(
     outcome: Outcome,
     *,
     first: bool,
+    judged_again: bool = False,
     salt: str,
     output: tuple[bytes, str] | None = None,
     resolution: Mapping[str, str] | None = None,
     state_hash: str | None = None,
 ) -> Draft:
     """How the call ended; `output` is the canonical bytes of its data and their hash."""
-    body = _first_body(bound, facts, verdict) if first else _later_body(bound, verdict)
+    if first:
+        body = _first_body(bound, facts, verdict)
+    else:
+        body = _judged_body(bound, facts, verdict) if judged_again else _later_body(bound, verdict)
     assert outcome.ended_at is not None
     assert outcome.started_at is not None
     body["salt"] = salt
@@ -149,8 +163,12 @@ def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None,
 
 def _first_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """What the call's first entry says of the wish itself; later ones refer to it by call id."""
+    return _judged_body(bound, facts, verdict) | {"args": bound.recorded_args}
+
+
+def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
+    """What an entry says that rests on a verdict of its own: after an approval, a call is judged again."""
     return _later_body(bound, verdict) | {
-        "args": bound.recorded_args,
         "facts": facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW),
         "reasons": [reason.to_json() for reason in verdict.reasons],
     }
@@ -187,14 +205,16 @@ def _draft(kind: Kind, bound: BoundCall, at: float, body: Mapping[str, Json], st
 
 def outcome_of(entries: Sequence[Entry], blob: bytes | None = None) -> Outcome | None:
     """The outcome that a call's entries record; None while it has none."""
-    for entry in reversed(entries):
-        if entry.kind == "settled":
-            return _outcome(entry, blob)
-    return None
+    ends = [number for number, entry in enumerate(entries) if entry.kind == "settled"]
+    if not ends:
+        return None
+    bodies = [restore(entry.body) if entry.body is not None else {} for entry in entries[: ends[-1] + 1]]
+    judged: Mapping[str, Any] = next((body for body in reversed(bodies) if "reasons" in body), {})
+    return _outcome(entries[ends[-1]], bodies[-1], judged, blob)
 
 
-def _outcome(entry: Entry, blob: bytes | None) -> Outcome:
-    body: dict[str, Any] = restore(entry.body) if entry.body is not None else {}
+def _outcome(entry: Entry, body: Mapping[str, Any], judged: Mapping[str, Any], blob: bytes | None) -> Outcome:
+    """`judged` is the body of the entry that says why."""
     diff = body.get("state_diff")
     error = body.get("error")
     return Outcome(
@@ -206,7 +226,7 @@ def _outcome(entry: Entry, blob: bytes | None) -> Outcome:
         error=Problem.from_json(error) if error else None,
         signatures=tuple(body.get("signatures", ())),
         decision=Decision(body["decision"]) if body.get("decision") else None,
-        reasons=tuple(reason_of(fields) for fields in body.get("reasons", ())),
+        reasons=tuple(reason_of(fields, Decision(judged["decision"])) for fields in judged.get("reasons", ())),
         state_version=body.get("state_version"),
         state_diff=None if diff is None else tuple(diff),
         snapshot_id=body.get("snapshot_id"),
@@ -216,8 +236,9 @@ def _outcome(entry: Entry, blob: bytes | None) -> Outcome:
     )
 
 
-def reason_of(fields: Mapping[str, str]) -> Reason:
-    return Reason(fields["layer"], None, fields.get("rule", ""), fields.get("text", ""))
+def reason_of(fields: Mapping[str, str], decision: Decision) -> Reason:
+    """A recorded reason; only those are recorded that carried the decision."""
+    return Reason(fields["layer"], decision, fields.get("rule", ""), fields.get("text", ""))
 
 
 def answered_by(entry: Entry) -> str:

@@ -11,11 +11,12 @@ from agent_gate.model.tool import Json
 COMPLAINT_CHARS_MAX = 500
 
 
-def validator(schema: Mapping[str, Json]) -> Callable[[Json], str | None]:
+def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Callable[[Json], str | None]:
     """A function that says what is wrong with a value, or None; remote references are refused."""
     if not schema:
         return lambda _: None
-    compiled = jsonschema_rs.validator_for(dict(schema), retriever=_refuse_remote)
+    mask = "the value" if hide_values else None
+    compiled = jsonschema_rs.validator_for(dict(schema), retriever=_refuse_remote, mask=mask)
 
     def validate(value: Json) -> str | None:
         if compiled.is_valid(value):

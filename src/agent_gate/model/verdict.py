@@ -39,7 +39,8 @@ class Reason:
 class Requirement:
     """Who must agree before an ask becomes an act."""
 
-    approver_role: str = ""
+    approver_roles: tuple[str, ...] = ()
+    """Each of them must have all of these."""
     approvers_required: int = 1
 
 

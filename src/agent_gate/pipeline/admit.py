@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, normalise
-from agent_gate.model.entry import Claim
+from agent_gate.model.entry import GATE_PROJECT, Claim
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
 from agent_gate.model.tool import Json
@@ -55,18 +55,18 @@ class Admission:
             args, args_json = normalise(dict(request.args))
         except CodecError as error:
             return Turned(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
-        closed = await self._closed(request)
+        closed = await self._closed(request.agent, request.project)
         if closed:
             return Turned(closed, args=args)
         claim = self._claim(request, call_id, args_json)
         return await self._new_or_repeated(request, args, claim)
 
-    async def _closed(self, request: CallRequest) -> Problem | None:
-        project = request.project
-        if not request.agent.may_use(project):
+    async def _closed(self, agent: Agent, project: str) -> Problem | None:
+        """Why a project is not there for an agent; None where it is."""
+        if project == GATE_PROJECT or not agent.may_use(project):
             return Problem(
                 6003,
-                f"agent `{request.agent.id}` may not use project `{project}`",
+                f"agent `{agent.id}` may not use project `{project}`",
                 "add it to the agent's projects",
                 "admit",
             )
@@ -123,6 +123,9 @@ def _malformed(request: CallRequest) -> str | None:
     return None
 
 
+_ROUNDING_S = 1e-6
+
+
 class Pace:
     """GCRA for each agent: a minute's worth may come at once, then they are spread evenly."""
 
@@ -134,7 +137,7 @@ class Pace:
             return True
         interval = 60 / agent.requests_per_minute
         due = max(self._due.get(agent.id, 0.0), now)
-        if due - now > 60 - interval:
+        if due - now > 60 - interval + _ROUNDING_S:
             return False
         self._due[agent.id] = due + interval
         return True

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from hashlib import sha256
 
 from agent_gate.model.call import BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Charge, ProjectState
 from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import SIGNATURES_MAX
+from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
+from agent_gate.policy.limits import counted
 from agent_gate.policy.signature import signatures_for
 from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 
@@ -29,22 +33,61 @@ class Binder:
         call_id: str,
         judge: Judge,
         state: ProjectState | None = None,
+        besides: tuple[Charge, ...] = (),
     ) -> Prepared | Problem:
-        """`state` is given where the caller already holds it: under the project's lock, or in a simulation."""
+        """`state` is given where the caller already holds it: under the project's lock, or in a simulation.
+
+        `besides` is what usage counts beside the ledger: a simulation's earlier steps, or less what is the call's own.
+        """
         hand = self._tools.find(request.tool)
         if hand is None:
             return self._tools.missing(request.tool)
         wrong = hand.validate(args)
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", "see the tool's input schema", "bind")
+        binding = await self._binding(hand, request, args, judge)
+        if isinstance(binding, Problem):
+            return self._hidden(binding, args, hand.declaration)
         try:
-            binding = (
-                await hand.bind(request, args, judge) if hand.bind else Binding(signatures_for(hand.declaration, args))
-            )
+            call = self._bound(request, args, call_id, hand.declaration, binding)
+            return await self._with_facts(call, hand, binding, judge, state, besides)
+        except BaseException:
+            _release(binding)
+            raise
+
+    async def _binding(
+        self, hand: Hand, request: CallRequest, args: Mapping[str, Json], judge: Judge
+    ) -> Binding | Problem:
+        if hand.bind is None:
+            try:
+                return Binding(signatures_for(hand.declaration, args))
+            except GateError as error:
+                return error.problem.at("bind")
+        try:
+            binding = await hand.bind(request, args, judge)
         except GateError as error:
             return error.problem.at("bind")
-        call = self._bound(request, args, call_id, hand.declaration, binding)
-        return await self._with_facts(call, hand, binding, judge, state)
+        except Exception as error:
+            detail = f"`{request.tool}` could not be bound: {type(error).__name__}: {error}"
+            return Problem(2003, detail[:1000], stage="bind")
+        if 0 < len(binding.signatures) <= SIGNATURES_MAX:
+            return binding
+        _release(binding)
+        return Problem(
+            2002,
+            f"`{request.tool}` would touch {len(binding.signatures)} things, not 1 to {SIGNATURES_MAX}",
+            "name what is meant, in several calls if need be",
+            "bind",
+        )
+
+    def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
+        """What may be written down of the arguments of a call that was not bound; None where no tool says."""
+        hand = self._tools.find(tool)
+        return recorded_misfit(args, hand.declaration, self._secrets.keyed_hash) if hand else None
+
+    @staticmethod
+    def _hidden(problem: Problem, args: Mapping[str, Json], declaration: ToolDeclaration) -> Problem:
+        return replace(problem, detail=without_secrets(problem.detail, args, declaration))
 
     def _bound(
         self,
@@ -54,7 +97,7 @@ class Binder:
         declaration: ToolDeclaration,
         binding: Binding,
     ) -> BoundCall:
-        recorded = self._recorded(args, declaration)
+        recorded = recorded_args(args, declaration, self._secrets.keyed_hash)
         args_json = canonical(recorded)
         covered = [request.agent.id, request.project, request.tool, binding.signatures, dict(binding.resources)]
         return BoundCall(
@@ -68,16 +111,14 @@ class Binder:
             binding.resources,
         )
 
-    def _recorded(self, args: Mapping[str, Json], declaration: ToolDeclaration) -> Mapping[str, Json]:
-        if not declaration.secret.intersection(args):
-            return args
-        return {
-            name: {"$secret": self._secrets.keyed_hash(canonical([value]))} if name in declaration.secret else value
-            for name, value in args.items()
-        }
-
     async def _with_facts(
-        self, call: BoundCall, hand: Hand, binding: Binding, judge: Judge, state: ProjectState | None
+        self,
+        call: BoundCall,
+        hand: Hand,
+        binding: Binding,
+        judge: Judge,
+        state: ProjectState | None,
+        besides: tuple[Charge, ...],
     ) -> Prepared:
         request = call.request
         now = self._clock.now()
@@ -96,14 +137,14 @@ class Binder:
             policy_hash=judge.policy_hash,
             state_version=state.version,
             state=state.document,
-            usage=await self._usage(request.project, charges) if charges else _NO_USAGE,
+            usage=await self._usage(request.project, charges, besides) if charges else _NO_USAGE,
             can_ask=self._can_ask or request.simulate,
             refused_recently=await self._refused_recently(call, judge, now),
         )
         return Prepared(call, facts, hand, declaration, charges, binding.act or hand.act, transition, binding.release)
 
-    async def _usage(self, project: str, charges: tuple[Charge, ...]) -> Usage:
-        used = {charge.scope: await self._ledger.used(project, charge) for charge in charges}
+    async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
+        used = {charge.scope: await self._ledger.used(project, charge) + counted(charge, besides) for charge in charges}
         in_run = next((int(amount) for scope, amount in used.items() if scope.startswith("run:")), 0)
         return Usage(int(used.get("minute", 0)), int(used.get("hour", 0)), used.get("budget", 0), in_run)
 
@@ -116,6 +157,11 @@ class Binder:
             if await self._ledger.denied_since(project, signature, now - cooldown):
                 return True
         return False
+
+
+def _release(binding: Binding) -> None:
+    if binding.release:
+        binding.release()
 
 
 _NO_USAGE = Usage()

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
-from agent_gate.model.entry import Applied, Claim, Committed, NotPending, Resolve, Work
+from agent_gate.model.entry import Applied, Charge, Claim, Committed, NotPending, Resolve, Work
 from agent_gate.model.errors import Problem
+from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
+
+_log = logging.getLogger(__name__)
 
 NEWS_WAIT_S = 1.0
 """The clock is looked at this often, because it may jump."""
@@ -18,7 +25,7 @@ NEWS_WAIT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How a question ended: `approved`, `denied` or `expired`, by whom and when."""
+    """How a question ended: `approved`, `denied`, `expired` or `withdrawn`, by whom and when."""
 
     how: str
     by: str
@@ -31,30 +38,61 @@ class Holder:
     ) -> None:
         self._ledger, self._clock, self._ids, self._notifier = ledger, clock, ids, notifier
         self._approval_timeout_s = approval_timeout_s
+        self._being_put: Counter[str] = Counter()
+        """Questions of each agent on their way into the ledger."""
 
     async def ask(
-        self, prepared: Prepared, verdict: Verdict, claim: Claim | None, earlier: Question | None
+        self,
+        prepared: Prepared,
+        verdict: Verdict,
+        claim: Claim | None,
+        earlier: Question | None,
+        charges: tuple[Charge, ...],
     ) -> Question | Committed | Problem:
-        """Put the question; `earlier` is the one that a changed policy made insufficient, whose deadline stays."""
-        call = prepared.call
-        full = await self._too_many(call)
-        if full and earlier is None:
+        """Put the question and reserve what the act will count against.
+
+        `earlier` is the question that a changed policy made insufficient; its deadline stays.
+        """
+        agent_id = prepared.call.request.agent.id
+        full = None if earlier else await self._too_many(prepared.call)
+        if full:
             return full
         question = self._question(prepared, verdict, earlier)
-        draft = record.held(call, prepared.facts, verdict, question, self._ledger.instance, self._ids.salt())
-        work = Work(call.request.project, (draft,), must_be_open=True, claim=None if earlier else claim, holds=question)
-        committed = await self._ledger.commit(work)
-        if not isinstance(committed, Applied):
-            return committed
-        if self._notifier:
-            await self._notifier.ask(question)
-        return question
+        self._being_put[agent_id] += 1
+        try:
+            committed = await self._ledger.commit(self._held(prepared, verdict, question, claim, earlier, charges))
+        finally:
+            self._being_put[agent_id] -= 1
+        return question if isinstance(committed, Applied) else committed
+
+    def _held(
+        self,
+        prepared: Prepared,
+        verdict: Verdict,
+        question: Question,
+        claim: Claim | None,
+        earlier: Question | None,
+        charges: tuple[Charge, ...],
+    ) -> Work:
+        draft = record.held(
+            prepared.call, prepared.facts, verdict, question, self._ledger.instance, self._ids.salt(), charges
+        )
+        return Work(
+            question.project,
+            (draft,),
+            must_be_open=True,
+            claim=None if earlier else claim,
+            charges=charges,
+            holds=question,
+        )
 
     async def _too_many(self, call: BoundCall) -> Problem | None:
         most = call.request.agent.max_pending_approvals
         if most is None:
             return None
-        open_now = sum(question.agent_id == call.request.agent.id for question in await self._ledger.questions())
+        agent_id = call.request.agent.id
+        open_now = sum(question.agent_id == agent_id for question in await self._ledger.questions())
+        open_now += self._being_put[agent_id]
         if open_now < most:
             return None
         return Problem(
@@ -77,7 +115,7 @@ class Holder:
             bound_hash=call.bound_hash,
             nonce=self._ids.salt(),
             policy_hash=prepared.facts.policy_hash,
-            approver_role=verdict.requirement.approver_role,
+            approver_roles=verdict.requirement.approver_roles,
             approvers_required=verdict.requirement.approvers_required,
             created_at=now,
             expires_at=earlier.expires_at if earlier else now + self._wait_s(request),
@@ -87,12 +125,20 @@ class Holder:
 
     def _wait_s(self, request: CallRequest) -> float:
         """A run's own end comes before the deadline of its questions."""
-        if request.time_left_s is None:
+        if request.run_ends_at is None:
             return self._approval_timeout_s
-        return min(self._approval_timeout_s, request.time_left_s)
+        return min(self._approval_timeout_s, max(0.0, request.run_ends_at - self._clock.monotonic()))
 
     async def wait(self, question: Question) -> Resolution:
-        """Until the question is answered, by whichever process, or its deadline has passed."""
+        """Tell people, and wait until the question is answered, by whichever process, or its deadline has passed."""
+        if self._notifier:
+            await _told(self._notifier.ask(question), question)
+        resolution = await self._answered(question)
+        if self._notifier:
+            await _told(self._notifier.resolved(question, resolution.how, resolution.by), question)
+        return resolution
+
+    async def _answered(self, question: Question) -> Resolution:
         while True:
             found = await self._ledger.question(question.call_id)
             if found is None:
@@ -128,11 +174,7 @@ class Holder:
             return not_entitled
         how = "approved" if answer.approve else "denied"
         committed = await self._resolve(question, how, answer.by.id, answer.at, answer.note)
-        if isinstance(committed, NotPending):
-            return _too_late(question, committed)
-        if self._notifier:
-            await self._notifier.resolved(question, how, answer.by.id)
-        return None
+        return _too_late(question, committed) if isinstance(committed, NotPending) else None
 
     async def _resolve(self, question: Question, how: str, by: str, at: float, note: str) -> Committed:
         draft = record.answered(question, how, by, at, note, self._ids.salt())
@@ -140,13 +182,23 @@ class Holder:
         return await self._ledger.commit(Work(question.project, (draft,), resolves=resolve))
 
 
+async def _told(news: Awaitable[None], question: Question) -> None:
+    """A messenger that fails or hangs takes nothing from the question: it can be answered at every other door."""
+    try:
+        async with asyncio.timeout(NOTIFY_TIMEOUT_S):
+            await news
+    except Exception as error:
+        _log.warning("nobody could be told of call %s: %s: %s", question.call_id, type(error).__name__, error)
+
+
 def _not_entitled(question: Question, approver: Approver) -> Problem | None:
     if approver.id in (question.agent_id, question.owner):
         return Problem(6003, f"`{approver.id}` may not approve a call of its own", "ask another approver", "hold")
-    if question.approver_role and question.approver_role not in approver.roles:
+    lacking = [role for role in question.approver_roles if not approver.has_role(role)]
+    if lacking:
         return Problem(
             6003,
-            f"only an approver with role {question.approver_role} may; `{approver.id}` is {', '.join(approver.roles)}",
+            f"only an approver with role {' and '.join(lacking)} may; `{approver.id}` is {', '.join(approver.roles)}",
             "ask someone who has it",
             "hold",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import jsonpatch
 import orjson
@@ -11,14 +12,18 @@ import orjson
 from agent_gate.model import record
 from agent_gate.model.codec import CodecError, canonical, sha256_hex
 from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.entry import Claim, Committed, ProjectState, Work
+from agent_gate.model.entry import Charge, Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
 from agent_gate.model.outcome import Status
 from agent_gate.model.schema import validator
+from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, NewState, Prepared
+
+UNAVAILABLE = 2006
+"""A tool fails with this code where nothing was performed: what was reserved for the act is released."""
 
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
@@ -32,7 +37,9 @@ class Performer:
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
-    async def intend(self, prepared: Prepared, verdict: Verdict, claim: Claim | None, first: bool) -> Committed:
+    async def intend(
+        self, prepared: Prepared, verdict: Verdict, claim: Claim | None, charges: tuple[Charge, ...], first: bool
+    ) -> Committed:
         """Write the intent and reserve what the act will count against."""
         call = prepared.call
         draft = record.performing(
@@ -45,41 +52,52 @@ class Performer:
                 must_be_open=True,
                 claim=claim,
                 opens=("call", call.call_id),
-                charges=prepared.charges,
+                charges=charges,
             )
         )
 
     async def act(self, prepared: Prepared) -> Ending:
-        declaration, act = prepared.declaration, prepared.act
+        declaration, act, args = prepared.declaration, prepared.act, prepared.call.args
         assert act is not None
         limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
-        deadline_s = prepared.call.request.time_left_s
-        cut_by_run = deadline_s is not None and deadline_s < limit_s
+        run_ends_at = prepared.call.request.run_ends_at
+        left_s = limit_s if run_ends_at is None else run_ends_at - self._clock.monotonic()
+        scope = asyncio.timeout(min(left_s, limit_s))
         try:
-            async with asyncio.timeout(deadline_s if cut_by_run else limit_s):
+            async with scope:
                 data = await act(prepared.call)
-        except TimeoutError:
-            return Ending.failed(_timed_out(declaration, limit_s, cut_by_run), acted=True)
-        except GateError as error:
-            return Ending.failed(_without_secrets(error.problem.at("perform"), prepared), acted=True)
-        except Exception as error:
-            detail = f"`{declaration.name}` failed: {type(error).__name__}: {error}"
-            return Ending.failed(_without_secrets(Problem(2003, detail[:1000], stage="perform"), prepared), acted=True)
-        return _succeeded(data)
+        except BaseException as error:
+            if scope.expired():
+                return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s), acted=True)
+            problem = _problem(error, declaration)
+            problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
+            return Ending.failed(problem, acted=problem.code != UNAVAILABLE)
+        return _succeeded(output_without_secrets(data, args, declaration))
 
     def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
         """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
-        name, transition = prepared.declaration.name, prepared.transition
+        transition = prepared.transition
         assert transition is not None
         before = canonical(state.document)
         try:
             new = transition(orjson.loads(orjson.dumps(prepared.call.args)), orjson.loads(before))
             return _changed(state, before, new, schema)
-        except GateError as error:
-            return Ending.failed(error.problem.at("perform"), acted=True)
-        except Exception as error:
-            detail = f"`{name}` failed: {type(error).__name__}: {error}"
-            return Ending.failed(Problem(2003, detail[:1000], stage="perform"), acted=True)
+        except BaseException as error:
+            return Ending.failed(_problem(error, prepared.declaration), acted=True)
+
+
+def _problem(error: BaseException, declaration: ToolDeclaration) -> Problem:
+    """What a tool's own failure amounts to; what is meant for the gate itself goes on to it."""
+    if isinstance(error, GateError):
+        return error.problem.at("perform")
+    if not isinstance(error, Exception | SystemExit | asyncio.CancelledError) or _is_being_cancelled():
+        raise error
+    return Problem(2003, f"`{declaration.name}` failed: {type(error).__name__}: {error}"[:1000], stage="perform")
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _succeeded(data: Json) -> Ending:
@@ -100,8 +118,8 @@ def _succeeded(data: Json) -> Ending:
 def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
     after = canonical(new.state)
     ending = _succeeded(new.data)
-    if after == before:
-        return Ending(ending.status, ending.problem, ending.output, new.message, acted=True)
+    if after == before or ending.problem:
+        return replace(ending, message=new.message)
     problem = _unfit(new.state, after, schema)
     if problem:
         return Ending.failed(problem, acted=True)
@@ -109,7 +127,7 @@ def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[
     if len(diff) > STATE_DIFF_OPS_MAX:
         diff = ({"op": "replace", "path": "", "value": new.state},)
     next_state = NextState(after, sha256_hex(after), diff)
-    return Ending(ending.status, ending.problem, ending.output, new.message, next_state, acted=True)
+    return replace(ending, message=new.message, next_state=next_state)
 
 
 def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) -> Problem | None:
@@ -132,13 +150,3 @@ def _timed_out(declaration: ToolDeclaration, limit_s: float, cut_by_run: bool) -
         "look at the target",
         "perform",
     )
-
-
-def _without_secrets(problem: Problem, prepared: Prepared) -> Problem:
-    """A tool may quote its arguments in an error; secret ones must not reach the record."""
-    detail = problem.detail
-    for name in prepared.declaration.secret:
-        value = prepared.call.args.get(name)
-        if isinstance(value, str) and value:
-            detail = detail.replace(value, "***")
-    return problem if detail == problem.detail else Problem(problem.code, detail, problem.suggestion, problem.stage)

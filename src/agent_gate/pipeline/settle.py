@@ -8,11 +8,12 @@ from agent_gate.model import record
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import GATE_PROJECT, Claim, Committed, Draft, OutboxRow, StateChange, Work
+from agent_gate.model.entry import GATE_PROJECT, Charge, Claim, Committed, Draft, OutboxRow, StateChange, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.policy.limits import outstanding
 from agent_gate.ports import Clock, Ids, Ledger, Prepared
 
 
@@ -30,6 +31,7 @@ class Settler:
         claim: Claim | None,
         opened: bool,
         held: bool,
+        reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
     ) -> tuple[Outcome, Committed, str | None]:
         """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
@@ -44,6 +46,7 @@ class Settler:
             verdict,
             outcome,
             first=first,
+            judged_again=held and not opened,
             salt=self._ids.salt(),
             output=(output.encoded, output.hash) if output else None,
             resolution=resolution,
@@ -57,11 +60,11 @@ class Settler:
         work = Work(
             call.request.project,
             drafts,
-            must_be_open=(first and ending.acted) or state is not None,
+            must_be_open=ending.acted and not opened,
             claim=claim if first else None,
             closes=call.call_id if opened else None,
-            charges=prepared.charges if ending.acted and not opened else (),
-            releases=prepared.charges if opened and not ending.acted else (),
+            charges=outstanding(prepared.charges, reserved) if ending.acted and not opened else (),
+            releases=() if ending.acted else reserved,
             state=state,
             unholds=call.call_id if held else None,
             outbox=outbox,

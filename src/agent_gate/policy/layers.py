@@ -9,7 +9,7 @@ from typing import TypeAlias
 from agent_gate.model.call import Facts
 from agent_gate.model.entry import Charge
 from agent_gate.model.errors import Problem
-from agent_gate.model.policy import ApprovalRule, Policy, Role, Window
+from agent_gate.model.policy import ApprovalRule, Policy, Role, Window, roles_that_include
 from agent_gate.model.tool import Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement
 from agent_gate.policy.expression import Expression, ExpressionError
@@ -162,14 +162,14 @@ def no_room(charge: Charge, used: float) -> Problem:
 def approvals(
     rules: Sequence[ApprovalRule], declaration: ToolDeclaration, facts: Facts
 ) -> tuple[Answer, Requirement | None]:
-    """Asks where the cost or the risk of a call reaches a rule; the strictest of those that do says who must agree."""
+    """Asks where the cost or the risk of a call reaches a rule; who agrees must satisfy every rule that asks."""
     asking = [rule for rule in rules if _asks(rule, declaration, facts)]
     if not asking:
         return nothing("approvals"), None
-    strictest = max(asking, key=lambda rule: rule.approvers_required)
-    role = next((rule.approver_role for rule in asking if rule.approver_role == "admin"), strictest.approver_role)
+    named = {rule.approver_role for rule in asking if rule.approver_role}
+    roles = tuple(sorted(role for role in named if named.isdisjoint(roles_that_include(role)[1:])))
     text = f"cost {declaration.cost:g}, risk {declaration.risk.value}: a person must agree"
-    return ask("approvals", text), Requirement(role, strictest.approvers_required)
+    return ask("approvals", text), Requirement(roles, max(rule.approvers_required for rule in asking))
 
 
 def _asks(rule: ApprovalRule, declaration: ToolDeclaration, facts: Facts) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timezone, tzinfo
 
 from agent_gate.model.entry import Charge
@@ -18,10 +20,27 @@ def zone_of(name: str) -> tzinfo:
     return ZoneInfo(name)
 
 
+def outstanding(charges: tuple[Charge, ...], reserved: tuple[Charge, ...]) -> tuple[Charge, ...]:
+    """What is still to be charged of `charges` where some of it was reserved earlier and still counts."""
+    if not reserved:
+        return charges
+    owed = (replace(charge, amount=charge.amount - counted(charge, reserved)) for charge in charges)
+    return tuple(charge for charge in owed if charge.amount > 0)
+
+
+def counted(charge: Charge, others: Iterable[Charge]) -> float:
+    """How much of `others` falls into the window of one charge."""
+    oldest = charge.bucket - charge.window
+    return sum(other.amount for other in others if other.scope == charge.scope and other.bucket > oldest)
+
+
 def charges_for(
     policy: Policy, zone: tzinfo, at: float, cost: float, tool: str, run_id: str | None
 ) -> tuple[Charge, ...]:
-    """One charge for each limit that the policy sets and the call touches."""
+    """One charge for each limit that the policy sets and the call touches.
+
+    The windows of rates slide by buckets, a second of a minute and a minute of an hour, and are exact to within one.
+    """
     limits = policy.limits
     charges: list[Charge] = []
     if limits.rate_per_minute is not None:

@@ -47,7 +47,9 @@ def check(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Would this call be allowed, and why? Nothing is done, and no database is opened.
+    """Would this call be allowed, and why?
+
+    Nothing is done, and no database is opened.
 
     A line of FILE is an object with `tool` and, where needed, `args`, `policy` (an object of its own), `working_dir`,
     `roles`, `mode`, `confirmed`, `agent`, `project`, `id`. A line that is not one is denied, and the others are judged.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
 from typing import Annotated
 
 import typer
 
-from agent_gate.doors.cli.options import commands, examples
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.wire import Exit
 
 app = commands()
@@ -15,9 +18,13 @@ app = commands()
 @app.command(epilog=examples("agent-gate demo", "agent-gate demo --once"))
 def demo(
     once: Annotated[bool, typer.Option("--once", help="Do not stop between the scenes.")] = False,
+    as_json: AsJson = False,
 ) -> int:
-    """Play a short tour in a temporary directory: allow, deny, ask, simulate, undo, verify."""
+    """Play a short tour: allow, deny, ask, simulate, undo, verify."""
     from agent_gate.doors.cli.demo_tour import main
 
-    main(once=once)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        main(once=once or as_json)
+    if as_json:
+        screen.print_json({"ok": True})
     return Exit.SUCCESS

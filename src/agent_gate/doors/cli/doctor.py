@@ -11,7 +11,10 @@ app = commands()
 
 @app.command(epilog=examples("agent-gate doctor", "agent-gate doctor --db /var/lib/gate/agent-gate.db --json"))
 def doctor(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
-    """Look at Python, SQLite, the kernel and the ledger: what to do about them; the exit code is 3 if one fails."""
+    """Look at this machine and the ledger, and say what to do.
+
+    The exit code is 3 where something fails.
+    """
     from agent_gate.doors.cli.health import FAIL
     from agent_gate.doors.cli.health_ledger import ledger_rows
     from agent_gate.doors.cli.health_system import system_rows

@@ -23,7 +23,7 @@ app = commands()
 
 @app.command(epilog=examples("agent-gate init", "agent-gate init my-project --force"))
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to write them.")] = Path(),
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write them.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     db: Annotated[
         str | None,
@@ -60,9 +60,7 @@ def _prepare(directory: Path, force: bool) -> None:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(f"`{directory}` cannot be made: {reason}", suggestion="name another directory") from None
     if there and not force:
-        raise ConfigError(
-            f"{', '.join(there)} already exists", suggestion="replace with --force, or name another directory"
-        )
+        raise ConfigError.of_all([f"`{path}` is there; replace it with --force, or name another DIR" for path in there])
 
 
 def _create_database(path: Path) -> None:

@@ -148,7 +148,7 @@ def _check_field(name: str, value: Json) -> None:
     if name == "roles":
         fits = fits and all(isinstance(item, str) for item in value)
     elif name == "mode":
-        fits = value in {mode.value for mode in Mode}
+        fits = fits and value in {mode.value for mode in Mode}
     if not fits:
         raise _bad(f"the field `{name}` is not {words}", "correct the line")
 

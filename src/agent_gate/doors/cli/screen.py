@@ -111,7 +111,8 @@ def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     table = Table(*columns, box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for row in rows:
         table.add_row(*(Text(cell, style=_COLOUR_OF.get(cell, ""), overflow="fold") for cell in row))
-    Console(file=sys.stdout, no_color=not has_colour(sys.stdout), highlight=False).print(table)
+    colours = "auto" if has_colour(sys.stdout) else None
+    Console(file=sys.stdout, color_system=colours, highlight=False).print(table)
 
 
 def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

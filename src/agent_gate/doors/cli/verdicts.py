@@ -59,3 +59,22 @@ def print_line(checked: Checked, number: int, wish: Wish) -> None:
     name = shortened(wish.id) or str(number)
     why = f"  {paint(safe(outcome.error), 'dim')}" if outcome.error else ""
     say(f"{name.rjust(4)}  {paint(decision.ljust(5))}  {signature}{why}")
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """How a call ended."""
+    signature = "  ".join(map(shortened, outcome.signatures))
+    say(f"{paint(outcome.status.value)}  {paint(signature, 'bold')}".rstrip())
+    print_fields(
+        [
+            ("message", safe(outcome.message)),
+            (
+                "why",
+                f"{safe(outcome.error.detail)} ({outcome.error.code} {outcome.error.name})" if outcome.error else "",
+            ),
+            ("to change it", safe(outcome.error.suggestion) if outcome.error else ""),
+            ("state", f"version {outcome.state_version}" if outcome.state_version is not None else ""),
+            ("snapshot", outcome.snapshot_id),
+            ("call", outcome.call_id),
+        ]
+    )

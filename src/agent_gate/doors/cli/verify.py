@@ -29,14 +29,17 @@ ANCHOR_ADVICE = {
     )
 )
 def verify(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; without it, the whole ledger.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="One run; without it, the whole ledger.")] = None,
     anchor: Annotated[
         Path | None, typer.Option("--anchor", metavar="FILE", help="A copy of the anchor that was kept elsewhere.")
     ] = None,
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Check every hash, every chain and the anchor; the exit code is 6 where something is not as it was written."""
+    """Check that the ledger still is what was written: every hash, every chain, the anchor.
+
+    The exit code is 6 where something is not.
+    """
     from agent_gate.history.verify import verify as verify_ledger
 
     path = database_path(db)

@@ -1,0 +1,109 @@
+"""`agent-gate db`: care for the ledger's file, and the two ways to erase."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples, existing_database
+from agent_gate.doors.wire import Exit
+
+if TYPE_CHECKING:
+    from agent_gate.history.erase import Erased
+
+app = commands("Care for the ledger's file, and the two ways to erase.")
+
+
+@app.command(epilog=examples("agent-gate db upgrade --db agent-gate.db"))
+def upgrade(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
+    """Bring the ledger to the schema of this release."""
+    from agent_gate.ledger.files import LedgerFiles
+    from agent_gate.ledger.locks import WriterLock
+    from agent_gate.ledger.migrate import HEAD
+    from agent_gate.ledger.migrate import upgrade as migrate
+
+    path = existing_database(db)
+    files = LedgerFiles(path)
+    files.create()
+    lock = WriterLock(files)
+    try:
+        with lock.held(), screen.working("upgrading"):
+            was_needed = migrate(path)
+    finally:
+        lock.close()
+    if as_json:
+        screen.print_json({"upgraded": was_needed, "schema": HEAD})
+    else:
+        screen.say(f"{db} {'now has' if was_needed else 'already has'} schema {HEAD}")
+    return Exit.SUCCESS
+
+
+@app.command(epilog=examples("agent-gate db backup /mnt/backup/agent-gate.db"))
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file; its anchor and keys go beside it.")],
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+) -> int:
+    """Copy the ledger, its anchor and its keys while others write; the copy verifies on its own."""
+    from agent_gate.history.backup import backup as copy
+
+    path = existing_database(db)
+    with screen.working("copying the ledger"):
+        made = copy(path, target)
+    if as_json:
+        screen.print_json(made.to_json())
+    else:
+        screen.say(f"{made.entries} entries, {made.size_bytes / 1_048_576:.1f} MB in {screen.safe(made.path)}")
+        screen.say(screen.paint("It holds the ledger's keys: guard it like the ledger.", "dim"))
+    return Exit.SUCCESS
+
+
+@app.command(epilog=examples("agent-gate db erase 01JCZ4…", "agent-gate db erase 01JCZ4… --yes --json"))
+def erase(
+    call: Annotated[str, typer.Argument(metavar="CALL", help="The id of a call; see `agent-gate audit`.")],
+    yes: Yes = False,
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+) -> int:
+    """Erase arguments, signatures and result of one call; who, when and how it ended stay, and the chain verifies."""
+    from agent_gate.doors.cli.ledgers import writing
+    from agent_gate.history.erase import erase_call
+
+    existing_database(db)
+    person.must_mean_it(f"erasing call `{call}`", yes=yes, command="agent-gate db erase")
+    return _say(
+        writing(db, lambda ledger, clock, ids: erase_call(ledger, call, by=person.name(), clock=clock, ids=ids)),
+        as_json,
+    )
+
+
+@app.command(epilog=examples("agent-gate db retain --days 90", "agent-gate db retain --days 90 --yes"))
+def retain(
+    days: Annotated[float, typer.Option("--days", min=0, metavar="N", help="Erase calls that ended longer ago.")],
+    yes: Yes = False,
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+) -> int:
+    """Erase, as `db erase` does, every call that ended more than so many days ago."""
+    from agent_gate.doors.cli.ledgers import writing
+    from agent_gate.history.erase import retain as keep
+
+    existing_database(db)
+    person.must_mean_it(f"erasing all calls older than {days:g} days", yes=yes, command="agent-gate db retain")
+    with screen.working("erasing"):
+        erased = writing(db, lambda ledger, clock, ids: keep(ledger, days, by=person.name(), clock=clock, ids=ids))
+    return _say(erased, as_json)
+
+
+def _say(erased: Erased, as_json: bool) -> int:
+    if as_json:
+        screen.print_json(erased.to_json())
+        return Exit.SUCCESS
+    screen.say(f"{erased.calls} calls erased, {erased.entries} bodies in all")
+    if erased.snapshots_kept:
+        kept = "the state that one of them made stays" if erased.snapshots_kept == 1 else "the states they made stay"
+        screen.say(screen.paint(f"{kept}, because later ones stand on it", "dim"))
+    return Exit.SUCCESS

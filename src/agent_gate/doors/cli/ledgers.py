@@ -1,0 +1,41 @@
+"""Opens the ledger for one command: to look back, or to add a fact."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TypeVar
+
+from agent_gate.doors.cli.options import existing_database
+from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ports import Clock, Ids
+from agent_gate.system import RandomIds, SystemClock
+
+Result = TypeVar("Result")
+Work = Callable[[SqliteLedger, Clock, Ids], Awaitable[Result]]
+
+
+@contextmanager
+def reading(db: str) -> Iterator[sqlite3.Connection]:
+    with closing(open_reader(existing_database(db))) as reader:
+        yield reader
+
+
+def writing(db: str, work: Work[Result]) -> Result:
+    """Do the work on the ledger that is there, and close it again."""
+    path = existing_database(db)
+    with closing(open_reader(path)):
+        pass  # a file of something else, or of another release, is refused before anything is made beside it
+
+    async def do() -> Result:
+        clock, ids = SystemClock(), RandomIds()
+        ledger = SqliteLedger(path, clock, ids)
+        try:
+            return await work(ledger, clock, ids)
+        finally:
+            await ledger.close()
+
+    return asyncio.run(do())

@@ -1,0 +1,42 @@
+"""The person who started the command: their name in the record, and their yes or no at a real terminal."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.faults import UsageMistake
+from agent_gate.model.errors import GateError
+
+
+def name() -> str:
+    """`local:<user>`, by user id: an environment variable could claim anything."""
+    try:
+        return f"local:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:
+        return f"local:{os.getuid()}"
+
+
+def is_there() -> bool:
+    """Whether a question can be put: both ends are a terminal."""
+    return screen.on_terminal(sys.stdin) and screen.on_terminal(sys.stderr)
+
+
+def says_yes(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def must_mean_it(what: str, *, yes: bool, command: str) -> None:
+    """Return only if the person says so, now or with --yes."""
+    if yes:
+        return
+    if not is_there():
+        raise UsageMistake(f"{what} cannot be undone, and nobody can be asked here: add --yes", command)
+    if not says_yes(f"{what} This cannot be undone. Do it?"):
+        raise GateError("not confirmed: nothing was changed", code=1015, suggestion="answer y, or add --yes")

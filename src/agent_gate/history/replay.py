@@ -1,0 +1,121 @@
+"""Replaying transitions: every recorded change of a project's state computed again, from what was recorded."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jsonpatch
+
+from agent_gate.history.state import show
+from agent_gate.ledger.reader import one_moment, row_of, rows_of
+from agent_gate.model.codec import canonical, hash_of, restore
+from agent_gate.model.tool import Json
+from agent_gate.ports import NewState, Transition
+
+Find = Callable[[str], Transition | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A call whose transition, done again, does not lead where the record says."""
+
+    project: str
+    seq: int
+    call_id: str
+    tool: str
+    what: str
+    recorded: str | None = None
+    recomputed: str | None = None
+    """Hashes, where there are two to compare."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+def replay_transitions(reader: sqlite3.Connection, project: str, find: Find) -> list[Difference]:
+    """Recompute each pure call that succeeded and compare state and result; `find` gives the transition of a tool.
+
+    Each starts from the state recorded before it, so that one difference does not hide or cause another.
+    Calls whose bodies were erased cannot be recomputed and are passed over; their states stay as starting points.
+    """
+    with one_moment(reader):
+        return list(_Replay(reader, project, find).differences())
+
+
+class _Replay:
+    def __init__(self, reader: sqlite3.Connection, project: str, find: Find) -> None:
+        self._reader, self._project, self._find = reader, project, find
+        self._states: dict[int, bytes] = {}
+
+    def differences(self) -> Iterator[Difference]:
+        rows = rows_of(
+            self._reader,
+            "SELECT seq, call_id, tool, body FROM entries WHERE project = ? AND kind = 'settled'"
+            " AND status = 'success' AND body IS NOT NULL ORDER BY seq",
+            self._project,
+        )
+        for seq, call_id, tool, body in rows:
+            # Only a pure call has a state version in its body; inside an argument the key only costs a parse.
+            fields = restore(body.encode()) if '"state_version":' in body else {}
+            if "state_version" in fields:
+                problem = self._problem(seq, call_id, tool, fields)
+                if problem:
+                    yield Difference(self._project, seq, call_id, tool, *problem)
+
+    def _problem(
+        self, seq: int, call_id: str, tool: str, fields: Mapping[str, Any]
+    ) -> tuple[str] | tuple[str, str | None, str | None] | None:
+        args = self._args(seq, call_id, fields)
+        if args is None:
+            return ("its arguments are not recorded",)
+        after = fields["state_version"]
+        before = self._state(after - 1 if "state_hash" in fields else after)
+        transition = self._revert(tool, fields) or self._find(tool)
+        if transition is None:
+            return (f"there is no transition `{tool}` here",)
+        try:
+            new = transition(args, restore(before))
+            state_hash = hash_of(new.state)
+            output_hash = None if new.data is None else hash_of(new.data)
+        except Exception as error:
+            return (f"it fails now: {type(error).__name__}: {error}"[:500],)
+        recorded = fields.get("state_hash") or hash_of(restore(before))
+        if state_hash != recorded:
+            return "it leads to another state", recorded, state_hash
+        if output_hash != fields.get("output_hash"):
+            return "it returns another result", fields.get("output_hash"), output_hash
+        return None
+
+    def _args(self, seq: int, call_id: str, fields: Mapping[str, Any]) -> dict[str, Json] | None:
+        """A call's first entry holds its arguments."""
+        if "args" not in fields:
+            row = row_of(
+                self._reader,
+                "SELECT body FROM entries WHERE call_id = ? AND project = ? AND seq < ? ORDER BY seq LIMIT 1",
+                call_id,
+                self._project,
+                seq,
+            )
+            fields = restore(row[0].encode()) if row and row[0] else {}
+        return fields.get("args")
+
+    def _state(self, version: int) -> bytes:
+        if version not in self._states:
+            document = canonical(show(self._reader, self._project, version).document)
+            if len(self._states) > 1:
+                self._states.clear()
+            self._states[version] = document
+        return self._states[version]
+
+    def _revert(self, tool: str, fields: Mapping[str, Any]) -> Transition | None:
+        """The reverts rest on earlier states, which binding found and recorded."""
+        if tool not in ("state.revert", "gate.revert"):
+            return None
+        target = restore(self._state(fields["resources"]["to_version"]))
+        if tool == "state.revert":
+            return lambda _, __: NewState(target)
+        undone = restore(self._state(fields["resources"]["to_version"] + 1))
+        return lambda _, state: NewState(jsonpatch.make_patch(undone, target).apply(state))
