@@ -68,18 +68,19 @@ async def open_gate(
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`."""
     clock = clock or SystemClock()
     ids = ids or RandomIds()
+    watch = PolicyWatch(policy) if isinstance(policy, str | Path) else None
     judge = Judge(policy if isinstance(policy, Policy) else load_policy(policy))
-    own = list(map(hand_of, tools))
+    registry = ToolRegistry([*StateService().hands(), *map(hand_of, tools)])
     ledger = SqliteLedger(db, clock, ids)
-    registry = ToolRegistry([*StateService().hands(), *RevertService(ledger).hands(), *own])
     gate = wire(
         ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, bool(approvers), approval_timeout_s
     )
-    watch = PolicyWatch(gate, policy) if isinstance(policy, str | Path) else None
     try:
-        await record_policy(gate)
+        for hand in RevertService(ledger).hands():
+            registry.add(hand)
+        await record_policy(gate, judge)
         if watch:
-            watch.start()
+            watch.start(gate)
         yield gate
     finally:
         if watch:
@@ -111,9 +112,9 @@ def wire(
     return Gate(stages, judge, registry, ledger, clock, ids, agent)
 
 
-async def record_policy(gate: Gate) -> None:
+async def record_policy(gate: Gate, judge: Judge) -> None:
     """Each version of the policy that a gate judges by is an entry."""
-    judge, ledger = gate.judge, gate.ledger
+    ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
         return
     source = canonical(dict(judge.policy.source))
@@ -125,42 +126,38 @@ async def record_policy(gate: Gate) -> None:
 class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
-    def __init__(self, gate: Gate, path: str | Path) -> None:
-        self._gate, self._path = gate, Path(path)
+    def __init__(self, path: str | Path) -> None:
+        """Make it before the policy is loaded: what changes from here on is seen."""
+        self._path = Path(path)
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._watch())
+    def start(self, gate: Gate) -> None:
+        self._task = asyncio.create_task(self._watch(gate))
 
     async def stop(self) -> None:
         if self._task:
             self._task.cancel()
             await asyncio.wait({self._task})
 
-    async def reload(self) -> bool:
+    async def reload(self, gate: Gate) -> bool:
         """Load the file now; whether its policy is in force."""
         try:
             judge = Judge(load_policy(self._path))
-            previous, self._gate.judge = self._gate.judge, judge
+            await record_policy(gate, judge)
         except GateError as error:
             _log.warning("the policy in force stays: %s", error)
             return False
-        try:
-            await record_policy(self._gate)
-        except GateError as error:
-            self._gate.judge = previous
-            _log.warning("the policy in force stays: %s", error)
-            return False
+        gate.judge = judge
         return True
 
-    async def _watch(self) -> None:
+    async def _watch(self, gate: Gate) -> None:
         while True:
             await asyncio.sleep(POLICY_POLL_INTERVAL_S)
             stamp = self._stamp()
             if stamp != self._seen:
                 self._seen = stamp
-                await self.reload()
+                await self.reload(gate)
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:

@@ -55,7 +55,17 @@ class Notifier(Protocol):
     async def resolved(self, question: Question, resolution: str, by: str) -> None: ...
 
 
-class Service(Protocol):
+class ServiceHandler(Protocol):
+    """What the core-engine document asks of a service."""
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
+
+    async def health_check(self) -> bool: ...
+
+    async def close(self) -> None: ...
+
+
+class Service(ServiceHandler, Protocol):
     """A provider of tools with a life cycle."""
 
     @property
@@ -67,12 +77,6 @@ class Service(Protocol):
     def tools(self) -> Sequence[ToolDeclaration]: ...
 
     async def start(self) -> None: ...
-
-    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
-
-    async def health_check(self) -> bool: ...
-
-    async def close(self) -> None: ...
 
 
 class Ledger(Protocol):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
 import inspect
+import math
+import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from agent_gate.model.call import BoundCall
@@ -15,6 +19,8 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import BLOCKING_THREADS_MAX
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
+from agent_gate.policy.expression import ExpressionError, compile_expression
+from agent_gate.policy.signature import validate_args
 from agent_gate.ports import Hand, NewState
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -51,7 +57,7 @@ def tool(
             preconditions, identifiers, unsigned, sensitive, secret, timeout_s,
         )  # fmt: skip
         act = _async_act(function) if inspect.iscoroutinefunction(function) else _blocking_act(function)
-        setattr(function, HANDS, make_hand(declaration, "own", act=act, post_execution=post_execution))
+        setattr(function, HANDS, make_hand(declaration, "own", act=act, post_execution=_effect(post_execution)))
         return function
 
     return decorate
@@ -74,6 +80,8 @@ def transition(
     """Make a pure tool of `(inputs, state) -> (new_state, message)`; it works on copies and touches nothing else."""
 
     def decorate(function: Function) -> Function:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"transition `{name}` is async, and a pure function has nothing to wait for: use @tool")
         declaration = ToolDeclaration(
             name,
             description or _first_line(function),
@@ -86,7 +94,7 @@ def transition(
             confirmation_required,
             tuple(preconditions),
         )
-        hand = make_hand(declaration, "own", transition=_pure(function), post_execution=post_execution)
+        hand = make_hand(declaration, "own", transition=_pure(function), post_execution=_effect(post_execution))
         setattr(function, HANDS, hand)
         return function
 
@@ -101,7 +109,31 @@ def hand_of(function: object) -> Hand:
 
 
 def make_hand(declaration: ToolDeclaration, service: str, **ways: Any) -> Hand:
-    return Hand(declaration, service, validator(declaration.input_schema), **ways)
+    """The hand of a declared tool; ValueError where the declaration cannot mean what it says."""
+    for mistake in _mistakes(declaration):
+        raise ValueError(f"tool `{declaration.name}`: {mistake}")
+    validate = validator(declaration.input_schema, hide_values=bool(declaration.secret))
+    return Hand(declaration, service, validate, **ways)
+
+
+def _mistakes(tool: ToolDeclaration) -> Iterator[str]:
+    try:
+        validate_args(tool.name, {})
+    except ValueError as error:
+        yield str(error)
+    if not (math.isfinite(tool.cost) and tool.cost >= 0):
+        yield f"a cost of {tool.cost} cannot be charged"
+    if tool.timeout_s is not None and not tool.timeout_s > 0:
+        yield f"a timeout of {tool.timeout_s} s leaves no time to act"
+    known = tool.input_schema.get("properties")
+    for name in sorted({*tool.arguments, *tool.sensitive, *tool.secret}):
+        if known is not None and name not in known:
+            yield f"`{name}` is not an argument of its schema"
+    for condition in tool.preconditions:
+        try:
+            compile_expression(condition)
+        except ExpressionError as error:
+            yield f"precondition `{condition}`: {error}"
 
 
 def _declaration(
@@ -158,6 +190,8 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Json]:
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(f"tool `{function.__name__}` takes *args or **kwargs: give it a schema")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise TypeError(f"argument `{parameter.name}` of tool `{function.__name__}` has no name to be given by")
         properties[parameter.name] = _type_schema(hints.get(parameter.name, Any))
         if parameter.default is parameter.empty:
             required.append(parameter.name)
@@ -190,27 +224,45 @@ def _blocking_act(function: Callable[..., Any]) -> Callable[[BoundCall], Any]:
     return act
 
 
+def _effect(function: Callable[[dict[str, Json]], Any] | None) -> Callable[[dict[str, Json]], Any] | None:
+    """A `post_execution` function as the gate awaits it; a plain one runs in the thread pool."""
+    if function is None or inspect.iscoroutinefunction(function):
+        return function
+
+    async def effect(outcome: dict[str, Json]) -> Json:
+        return await POOL.run(lambda: function(outcome), {})
+
+    return effect
+
+
 class BlockingPool:
-    """A bounded pool for blocking tools: a slot stays taken until its thread ends, and a full pool is an error."""
+    """Bounded threads for blocking tools: a slot stays taken until its thread ends, and a full pool is an error.
+
+    The threads are daemons: one whose tool never returns must not keep the process from ending.
+    """
 
     def __init__(self, threads_max: int) -> None:
-        self._threads_max = threads_max
-        self._busy = 0
-        self._executor: ThreadPoolExecutor | None = None
+        self._slots = threading.BoundedSemaphore(threads_max)
 
     async def run(self, function: Callable[..., Any], arguments: dict[str, Json]) -> Json:
-        if self._busy >= self._threads_max:
+        if not self._slots.acquire(blocking=False):
             raise ToolError("all threads for blocking tools are busy", code=2006, suggestion="try again later")
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(self._threads_max, thread_name_prefix="agent-gate-tool")
-        self._busy += 1
-        loop = asyncio.get_running_loop()
-        job = self._executor.submit(function, **arguments)
-        job.add_done_callback(lambda _: loop.call_soon_threadsafe(self._free))
+        job: Future[Json] = Future()
+        job.set_running_or_notify_cancel()
+        context = contextvars.copy_context()
+        work = functools.partial(context.run, self._do, job, function, arguments)
+        threading.Thread(target=work, name="agent-gate-tool", daemon=True).start()
         return await asyncio.wrap_future(job)
 
-    def _free(self) -> None:
-        self._busy -= 1
+    def _do(self, job: Future[Json], function: Callable[..., Any], arguments: dict[str, Json]) -> None:
+        try:
+            result = function(**arguments)
+        except BaseException as error:
+            self._slots.release()
+            job.set_exception(error)
+        else:
+            self._slots.release()
+            job.set_result(result)
 
 
 POOL = BlockingPool(BLOCKING_THREADS_MAX)

@@ -1,10 +1,11 @@
-"""What processes that are gone left open: calls in doubt, runs without an end, effects that were never reported."""
+"""What processes that are gone left open: calls in doubt, runs without an end, effects and questions."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
 
+from agent_gate.ledger.abandoned import abandoned_questions
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import is_gone
 from agent_gate.model.codec import canonical
@@ -30,6 +31,7 @@ def owed_work(
         *_calls_in_doubt(connection, gone, live, now, salt),
         *_unfinished_runs(connection, gone, live, now, salt),
         *_lost_effects(connection, gone, live, now, salt),
+        *abandoned_questions(connection, lambda instance: instance != own and instance in gone, now, salt),
     ]
 
 

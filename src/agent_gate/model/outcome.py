@@ -50,9 +50,10 @@ class Outcome:
 
     def raise_for_status(self) -> Outcome:
         """This outcome if it is a success or still open; else the exception of its code."""
-        if self.error is not None:
-            raise GateError.of(self.error)
-        return self
+        if self.status in (Status.SUCCESS, Status.PENDING_APPROVAL):
+            return self
+        problem = self.error or Problem(_CODES[self.status], self.message or f"the call ended as {self.status.value}")
+        raise GateError.of(problem)
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -78,6 +79,10 @@ class Outcome:
         )
         fields.update((key, value) for key, value in optional if value is not None)
         return fields
+
+
+_CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}
+"""For an outcome whose reason was erased."""
 
 
 @dataclass

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, Work
-from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import EFFECT_TIMEOUT_S
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.ports import Clock, Ids, Ledger, Prepared
+
+_log = logging.getLogger(__name__)
 
 
 class Effects:
@@ -39,7 +42,10 @@ class Effects:
             None,
             "error" if problem else "success",
         )
-        await self._ledger.commit(Work(call.request.project, (draft,), outbox_done=effect_id))
+        try:
+            await self._ledger.commit(Work(call.request.project, (draft,), outbox_done=effect_id))
+        except StorageError as error:
+            _log.warning("how the effect of call %s ended could not be recorded: %s", call.call_id, error)
 
     async def _act(self, prepared: Prepared, outcome: Outcome) -> tuple[Problem | None, Any]:
         effect = prepared.hand.post_execution

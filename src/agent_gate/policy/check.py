@@ -16,7 +16,7 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.signature import signatures_for
+from agent_gate.policy.signature import signatures_for, validate_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,10 @@ def check_call(
 
 
 def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
+    try:
+        validate_args(declaration.name, {})
+    except ValueError as error:
+        raise ToolError(str(error), code=2001) from None
     wrong = validator(declaration.input_schema)(args)
     if wrong:
         raise ToolError(f"`{declaration.name}`: {wrong}", code=2002, suggestion="see the tool's input schema")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from agent_gate.model.call import BoundCall, Facts
@@ -65,6 +66,8 @@ class Judge:
 
     def _decide(self, bound: BoundCall, facts: Facts, judged: _JudgedTool) -> Verdict:
         policy, declaration = self.policy, judged.declaration
+        if not bound.signatures:
+            raise ValueError("the call has no signature")
         environment = _Environment(bound, facts, declaration, self._zone)
         matches = [self._index.lookup(signature, environment) for signature in bound.signatures]
         guard = self._ask_guard(bound, facts)
@@ -116,7 +119,7 @@ class Judge:
         """Steps 3 to 5: a guard that passed, then the defaults, then what the boundary says of the rest."""
         strongest: tuple[int, Match | None, str] = -1, None, ""
         for signature, match in zip(signatures, matches, strict=True):
-            if match.origin == "rule" or (guard_passed and match.origin != "rule"):
+            if match.origin == "rule" or guard_passed:
                 continue
             rank = _RANK[match.decision] if match.origin == "default" else self._rank_of_silence
             if rank > strongest[0]:
@@ -207,9 +210,10 @@ def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
 
 def _verdict(answers: Sequence[layers.Answer], requirement: Requirement, facts: Facts) -> Verdict:
     trace = tuple(reason for reason, _ in answers)
-    for _, problem in answers:
-        if problem is not None:
-            return Verdict(_DENY, trace, problem)
+    problems = [problem for _, problem in answers if problem is not None]
+    if problems:
+        remedies = "; and ".join(dict.fromkeys(problem.suggestion for problem in problems if problem.suggestion))
+        return Verdict(_DENY, trace, replace(problems[0], suggestion=remedies))
     if not any(reason.decision is _ASK for reason in trace):
         return Verdict(_ALLOW, trace)
     if facts.refused_recently:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
 from agent_gate.model.tool import Json
-from agent_gate.ports import Hand, Service
+from agent_gate.ports import Hand, ServiceHandler
 
-KNOWN_SERVICES = {
+TOOL_SERVICE_MAP = {
     "ha_get_state": "homeassistant",
     "ha_get_states": "homeassistant",
     "ha_call_service": "homeassistant",
@@ -46,23 +46,27 @@ class ToolRegistry:
 
 def missing(name: str) -> ExecutionError:
     """Why a name leads to no hand: nobody knows it, or its service is not configured."""
-    service = KNOWN_SERVICES.get(name)
+    service = TOOL_SERVICE_MAP.get(name)
     if service is not None:
         return ExecutionError(f"Service not configured: {service}", code=2006)
     return ExecutionError(f"Unknown tool: {name}", code=2001)
 
 
 class Executor:
-    """Routes a tool to the service that provides it."""
+    """Routes a tool to the service that provides it, or that is known to."""
 
-    def __init__(self, services: Mapping[str, Service]) -> None:
+    def __init__(self, services: Mapping[str, ServiceHandler]) -> None:
         self._services = services
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
-        for service in self._services.values():
-            if any(tool.name == tool_name for tool in service.tools()):
-                return await service.execute(tool_name, args)
-        routed = self._services.get(KNOWN_SERVICES.get(tool_name, ""))
-        if routed is None:
+        service = self._services.get(TOOL_SERVICE_MAP.get(tool_name, "")) or self._provider(tool_name)
+        if service is None:
             raise missing(tool_name)
-        return await routed.execute(tool_name, args)
+        return await service.execute(tool_name, args)
+
+    def _provider(self, tool_name: str) -> ServiceHandler | None:
+        for service in self._services.values():
+            tools = getattr(service, "tools", tuple)
+            if any(tool.name == tool_name for tool in tools()):
+                return service
+        return None

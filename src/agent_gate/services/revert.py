@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 
 import jsonpatch
 import jsonpointer
@@ -86,17 +87,24 @@ def _undo(call_id: str, before: Json, after: Json) -> Transition:
     """Takes back what the call changed and leaves what came later, unless both touched the same place."""
 
     def undo(_: dict[str, Json], state: Json) -> NewState:
-        patch = jsonpatch.make_patch(after, before)
-        for operation in patch.patch:
-            path = operation["path"]
-            if _value_at(state, path) != _value_at(after, path):
-                raise ToolError(
-                    f"`{path or '/'}` has changed since call `{call_id}`",
-                    suggestion="revert the later call first, or choose a snapshot with state.revert",
-                )
-        return NewState(patch.apply(state), f"undid call {call_id}")
+        expected = deepcopy(after)
+        for operation in jsonpatch.make_patch(after, before).patch:
+            _refuse_drift(operation, state, expected, call_id)
+            step = jsonpatch.JsonPatch([operation])
+            state, expected = step.apply(state), step.apply(expected, in_place=True)
+        return NewState(state, f"undid call {call_id}")
 
     return undo
+
+
+def _refuse_drift(operation: Mapping[str, Json], state: Json, expected: Json, call_id: str) -> None:
+    """Where one step of the undoing would touch a place, it must hold what the call left there."""
+    for path in {operation["path"], operation.get("from", operation["path"])}:
+        if _value_at(state, path) != _value_at(expected, path):
+            raise ToolError(
+                f"`{path or '/'}` has changed since call `{call_id}`",
+                suggestion="revert the later call first, or choose a snapshot with state.revert",
+            )
 
 
 _ABSENT = object()

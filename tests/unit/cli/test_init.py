@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import load_plan, load_policy
+from agent_gate.doors.cli.screen import encoded
 from tests.unit.cli.conftest import Command
 
 
@@ -53,8 +54,6 @@ def test_the_starter_policy_does_what_its_comments_say(command: Command, tool: s
 def test_each_step_of_the_starter_plan_is_allowed(command: Command, tmp_path: Path) -> None:
     command("init")
     plan = load_plan(tmp_path / "plan.yaml")
-    from agent_gate.doors.cli.screen import encoded
-
     codes = [command("check", "--tool", step.tool, "--args", encoded(step.args)).code for step in plan.steps]
     assert codes == [0, 0, 0]
 
@@ -103,9 +102,7 @@ def test_a_database_that_is_there_stays(command: Command, tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    "words", [["file"], ["file/below"], ["\0"], ["--db", "missing/x.db"], ["--db", "postgres://h/x"]]
-)
+@pytest.mark.parametrize("words", [["file"], ["file/below"], ["--db", "missing/x.db"], ["--db", "postgres://h/x"]])
 def test_a_place_that_cannot_be_is_an_error_on_one_line(command: Command, tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "file").write_text("")
     said = command("init", *words)

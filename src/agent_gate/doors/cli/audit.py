@@ -69,7 +69,7 @@ def audit(
         screen.print_json({"entries": [line.to_json() for line in lines]})
     else:
         columns = ("when", "project", "agent", "status", "call", "why", "id")
-        screen.print_table(columns, map(_row, lines), empty="no calls")
+        screen.print_table(columns, map(_row, lines), empty="no calls", whole=("when", "status", "id"))
     return Exit.SUCCESS
 
 

@@ -56,7 +56,8 @@ def backup(
     if as_json:
         screen.print_json(made.to_json())
     else:
-        screen.say(f"{made.entries} entries, {made.size_bytes / 1_048_576:.1f} MB in {screen.safe(made.path)}")
+        entries = screen.count(made.entries, "entry", "entries")
+        screen.say(f"{entries}, {made.size_bytes / 1_048_576:.1f} MB in {screen.safe(made.path)}")
         screen.say(screen.paint("It holds the ledger's keys: guard it like the ledger.", "dim"))
     return Exit.SUCCESS
 
@@ -102,8 +103,10 @@ def _say(erased: Erased, as_json: bool) -> int:
     if as_json:
         screen.print_json(erased.to_json())
         return Exit.SUCCESS
-    screen.say(f"{erased.calls} calls erased, {erased.entries} bodies in all")
+    screen.say(
+        f"{screen.count(erased.calls, 'call')} erased, {screen.count(erased.entries, 'entry', 'entries')} in all"
+    )
     if erased.snapshots_kept:
-        kept = "the state that one of them made stays" if erased.snapshots_kept == 1 else "the states they made stay"
-        screen.say(screen.paint(f"{kept}, because later ones stand on it", "dim"))
+        kept = screen.count(erased.snapshots_kept, "state that they made stays", "states that they made stay")
+        screen.say(screen.paint(f"{kept}, because later ones stand on that", "dim"))
     return Exit.SUCCESS

@@ -26,9 +26,9 @@ def doctor(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     if as_json:
         screen.print_json({"ok": is_fit, "checks": [row.to_json() for row in rows]})
     else:
-        screen.print_table(("", "what", "found"), [(row.status, row.name, row.found) for row in rows], empty="")
-        advice = [(row.name, screen.safe(row.advice)) for row in rows if row.advice]
+        screen.print_table(("", "what", "found"), [(row.status, row.name, row.found) for row in rows])
+        advice = [(row.name, row.advice) for row in rows if row.advice]
         if advice:
             screen.say()
-            screen.print_fields(advice)
+            screen.print_table(("what", "what to do"), advice)
     return Exit.SUCCESS if is_fit else Exit.ERROR

@@ -53,7 +53,7 @@ def export(
     if as_json:
         screen.print_json({"output": str(output), "entries": count})
     else:
-        print(f"{count} entries in {output}", file=sys.stderr)
+        print(f"{screen.count(count, 'entry', 'entries')} in {output}", file=sys.stderr)
     return Exit.SUCCESS
 
 

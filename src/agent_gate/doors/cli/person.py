@@ -38,5 +38,5 @@ def must_mean_it(what: str, *, yes: bool, command: str) -> None:
         return
     if not is_there():
         raise UsageMistake(f"{what} cannot be undone, and nobody can be asked here: add --yes", command)
-    if not says_yes(f"{what} This cannot be undone. Do it?"):
+    if not says_yes(f"{what} cannot be undone; do it?"):
         raise GateError("not confirmed: nothing was changed", code=1015, suggestion="answer y, or add --yes")

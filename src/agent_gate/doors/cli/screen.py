@@ -38,6 +38,10 @@ def shortened(text: object, chars_max: int = SHOWN_CHARS_MAX) -> str:
     return shown if len(shown) <= chars_max else f"{shown[: chars_max - 1]}…"
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def on_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
@@ -92,23 +96,30 @@ def _without_surrogates(value: Json) -> Json:
     return value
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """A table for people; where no terminal is, plain aligned text that other programs can take apart."""
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "", whole: Sequence[str] = ()
+) -> None:
+    """A table for people; where no terminal is, plain aligned text that other programs can take apart.
+
+    Columns named in `whole` are never broken over lines: moments and ids are there to be copied.
+    """
     texts = [["" if cell is None else safe(cell) for cell in row] for row in rows]
     if not texts:
         say(paint(empty, "dim"))
     elif on_terminal(sys.stdout):
-        _print_rich_table(columns, texts)
+        _print_rich_table(columns, texts, whole)
     else:
         _print_plain_table(columns, texts)
 
 
-def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns, box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(cell, style=_COLOUR_OF.get(cell, ""), overflow="fold") for cell in row))
     colours = "auto" if has_colour(sys.stdout) else None

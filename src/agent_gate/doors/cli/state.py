@@ -70,12 +70,13 @@ def history(
     if as_json:
         screen.print_json({"project": project, "versions": [change.to_json() for change in changes]})
     else:
-        columns = ("version", "when", "agent", "tool", "changes", "snapshot", "call")
+        columns = ("version", "when", "agent", "tool", "changes", "snapshot", "made by")
         rows = [
             (c.version, f"{c.at[:10]} {c.at[11:19]}", c.agent_id, c.tool, c.operations, c.snapshot_id, c.call_id)
             for c in changes
         ]
-        screen.print_table(columns, rows, empty="nothing has changed the initial state")
+        whole = ("when", "snapshot", "made by")
+        screen.print_table(columns, rows, empty="nothing has changed the initial state", whole=whole)
     return Exit.SUCCESS
 
 

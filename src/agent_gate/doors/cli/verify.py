@@ -54,22 +54,20 @@ def verify(
 
 def _print(report: Report, db: str) -> None:
     word = screen.paint("verified" if report.ok else "broken")
-    screen.say(f"{word}  {db}: {_count(report.entries, 'entry', 'entries')} in {_count(report.projects, 'project')}")
+    screen.say(
+        f"{word}  {db}: {screen.count(report.entries, 'entry', 'entries')} in {screen.count(report.projects, 'project')}"
+    )
     for finding in report.problems:
         screen.say(f"  {screen.paint('✗', 'red')} {screen.safe(finding)}")
     if report.more_problems:
         screen.say(f"  and {report.more_problems} more")
     notes = [
-        f"{_count(report.erased, 'body', 'bodies')} erased, as the ledger says itself" if report.erased else "",
+        f"{screen.count(report.erased, 'body', 'bodies')} erased, as the ledger says itself" if report.erased else "",
         ANCHOR_ADVICE.get(report.anchor, "") if report.ok and report.entries else "",
         *(
-            f"the last {_count(count, 'entry', 'entries')} of project `{screen.safe(project)}` are not anchored yet"
+            f"the last {screen.count(count, 'entry', 'entries')} of project `{screen.safe(project)}` are not anchored yet"
             for project, count in report.unanchored.items()
         ),
     ]
     for note in filter(None, notes):
         screen.say(screen.paint(f"  {note}", "dim"))
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

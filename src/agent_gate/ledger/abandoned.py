@@ -1,0 +1,134 @@
+"""Questions whose process is gone: settled once nothing can come of them any more."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from agent_gate.model.codec import canonical
+from agent_gate.model.entry import Charge, Draft, Kind, Resolve, Work
+from agent_gate.model.errors import Problem
+from agent_gate.model.moment import iso
+
+_LONG_AGO = 3_600
+"""Buckets that a released charge leaves alone; no limit looks further back."""
+
+_PENDING = (
+    "SELECT call_id, instance, project, agent_id, tool_name, expires_at, nonce, resolution, approved_by"
+    " FROM pending_requests WHERE question IS NOT NULL AND call_id NOT IN (SELECT id FROM open_work)"
+)
+"""What is being performed is a call in doubt, and no question any more."""
+
+
+def abandoned_questions(
+    connection: sqlite3.Connection, is_gone: Callable[[str], bool], now: float, salt: Callable[[], str]
+) -> Iterator[Work]:
+    """One that was answered with no, or whose deadline has passed, ends here.
+
+    Any other waits for the same call to be made again.
+    """
+    for row in connection.execute(_PENDING).fetchall():
+        question = _Question(*row)
+        over = question.resolution in ("denied", "withdrawn", "expired") or question.expires_at <= iso(now)
+        if over and is_gone(question.instance):
+            yield _ending(question, _Held.of(connection, question.call_id), now, salt)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    call_id: str
+    instance: str
+    project: str
+    agent_id: str
+    tool: str
+    expires_at: str
+    nonce: str
+    resolution: str | None
+    approved_by: str
+
+    @property
+    def problem(self) -> Problem:
+        match self.resolution:
+            case "denied":
+                return Problem(1015, "a person said no", "ask them why", "hold")
+            case "withdrawn":
+                return Problem(1020, "the call was withdrawn before anybody answered", stage="hold")
+            case "approved":
+                by = ", ".join(orjson.loads(self.approved_by))
+                detail = f"`{by}` agreed, but the process that held the call was gone"
+                return Problem(1016, detail, "make the call again", "hold")
+            case _:
+                return Problem(1016, "nobody answered in time", "make the call again when somebody is there", "hold")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the entries that put the question say of the call."""
+
+    run_id: str | None
+    request_id: str | None
+    body: Mapping[str, Any]
+    reserved: tuple[Charge, ...]
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, call_id: str) -> _Held:
+        rows = connection.execute(
+            "SELECT run_id, request_id, body FROM entries WHERE call_id = ? AND kind = 'held' ORDER BY seq", (call_id,)
+        ).fetchall()
+        bodies: list[dict[str, Any]] = [orjson.loads(body) if body else {} for _, _, body in rows]
+        reserved = tuple(
+            Charge(scope, bucket, _LONG_AGO, amount, None, 1012)
+            for body in bodies
+            for scope, bucket, amount in body.get("reserved", ())
+        )
+        return cls(*rows[0][:2], bodies[0], reserved)
+
+    def kept(self, *names: str) -> dict[str, Any]:
+        return {name: self.body[name] for name in names if name in self.body}
+
+
+def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str]) -> Work:
+    at, problem = iso(now), question.problem
+    said: dict[str, Any] = {
+        **held.kept("input_hash", "resources", "signatures", "started_at", "step_index"),
+        "decision": "ask",
+        "error": problem.to_json(),
+        "resolution": question.resolution or "expired",
+        "salt": salt(),
+    }
+    settled = _draft(Kind.SETTLED, question, held, at, said, "expired" if problem.code == 1016 else "denied")
+    if question.resolution is not None:
+        return Work(question.project, (settled,), unholds=question.call_id, releases=held.reserved)
+    answer: dict[str, Any] = {
+        **held.kept("bound_hash", "nonce", "signatures"),
+        "resolution": "expired",
+        "resolved_at": at,
+        "resolved_by": "",
+        "salt": salt(),
+    }
+    return Work(
+        question.project,
+        (_draft(Kind.ANSWERED, question, held, at, answer, "expired"), settled),
+        resolves=Resolve(question.call_id, question.nonce, now, "expired"),
+        unholds=question.call_id,
+        releases=held.reserved,
+    )
+
+
+def _draft(kind: Kind, question: _Question, held: _Held, at: str, body: Mapping[str, Any], status: str) -> Draft:
+    return Draft(
+        kind,
+        at,
+        canonical(body),
+        question.call_id,
+        held.run_id,
+        held.request_id,
+        question.agent_id,
+        question.tool,
+        "\n".join(body["signatures"]) if "signatures" in body else None,
+        status,
+    )

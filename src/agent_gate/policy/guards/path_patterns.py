@@ -1,0 +1,138 @@
+"""Path patterns, matched by segments: `**` crosses directories, `*`, `?` and `[]` stay within one name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agent_gate.model.errors import ConfigError
+from agent_gate.policy.patterns import Matcher, is_glob, matcher
+
+_ANY_NAMES = "**"
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """A pattern as the policy has it, ready to be tried on real paths."""
+
+    source: str
+    fixed: str
+    """What it says without wildcards, from the root; empty where it begins with `**` and is meant anywhere."""
+    _below: Callable[[str], bool]
+    """Whether what comes after the fixed part fits the rest of the pattern; gets "" for the fixed part itself."""
+
+    def matches(self, path: str) -> bool:
+        rest = self._rest(path)
+        return rest is not None and self._below(rest)
+
+    def hides(self, path: str) -> bool:
+        """Whether a path that it matches has, after the fixed part, a name that begins with a dot."""
+        rest = self._rest(path) or ""
+        return rest.startswith(".") or "/." in rest
+
+    def _rest(self, path: str) -> str | None:
+        fixed = self.fixed
+        if not path.startswith(fixed):
+            return None
+        if len(path) == len(fixed):
+            return ""
+        return path[len(fixed) + 1 :] if path[len(fixed)] == "/" else None
+
+
+def compile_patterns(
+    sources: Iterable[str], working_dir: str, links: Mapping[str, str], *, denies: bool
+) -> tuple[PathPattern, ...]:
+    """Each pattern as written and, where its fixed part leads through links, as what that really is.
+
+    In a list that denies, to match more is to be safe: there a pattern that begins with `**` is not bound to the
+    working directory, and one that ends in a plain name covers what lies below it too.
+    """
+    patterns = []
+    for source in sources:
+        names, wild = _parts(source, working_dir, denies)
+        below = _below(wild)
+        as_written = normal("/".join(names))
+        patterns.append(PathPattern(source, as_written, below))
+        really = links.get("/".join(names), as_written)
+        if really != as_written:
+            patterns.append(PathPattern(source, "" if really == "/" else really, below))
+    return tuple(patterns)
+
+
+def fixed_part(source: str, working_dir: str, *, denies: bool) -> str:
+    """The text, not yet free of `..` and links, that leads to where the wildcards begin."""
+    return "/".join(_parts(source, working_dir, denies)[0])
+
+
+def mistake_in(source: str) -> str | None:
+    """Why a text is no path pattern."""
+    if not source or "\0" in source:
+        return "is empty" if not source else "holds a NUL"
+    names = source.split("/")
+    for at, name in enumerate(names):
+        if "**" in name and name != _ANY_NAMES:
+            return f"has `**` inside of `{name}`, where it means nothing; write `**/*` and the rest of the name"
+        if is_glob(name) and ".." in names[at:]:
+            return "has `..` after a wildcard, where no real path can have it"
+    return None
+
+
+def normal(path: str) -> str:
+    """Without `.`, `..` and doubled slashes, by text alone; the root is the empty text."""
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            del names[-1:]
+        elif name not in ("", "."):
+            names.append(name)
+    return "".join(f"/{name}" for name in names)
+
+
+def _parts(source: str, working_dir: str, denies: bool) -> tuple[list[str], list[str]]:
+    """The names of the fixed part, after the empty one that stands for the root, and the wild rest."""
+    mistake = mistake_in(source)
+    if mistake:
+        raise ConfigError(f"path pattern `{source}` {mistake}")
+    names = [name for name in source.split("/") if name not in ("", ".")]
+    free = source.startswith("/") or (denies and names[:1] == [_ANY_NAMES])
+    if denies and names and not is_glob(names[-1]):
+        names.append(_ANY_NAMES)
+    wild_from = next((at for at, name in enumerate(names) if is_glob(name)), len(names))
+    base = [""] if free else normal(working_dir).split("/")
+    return [*base, *names[:wild_from]], names[wild_from:]
+
+
+def _below(wild: Sequence[str]) -> Callable[[str], bool]:
+    if not wild:
+        return _is_itself
+    if list(wild) == [_ANY_NAMES]:
+        return _is_anything
+    steps: list[Matcher | None] = [None if name == _ANY_NAMES else matcher(name) for name in wild]
+    return lambda rest: _fits(steps, rest.split("/") if rest else [])
+
+
+def _is_itself(rest: str) -> bool:
+    return not rest
+
+
+def _is_anything(_: str) -> bool:
+    return True
+
+
+def _fits(steps: Sequence[Matcher | None], names: Sequence[str]) -> bool:
+    """None in `steps` stands for any number of names. Only the last such step is ever widened: no other can help."""
+    step = at = 0
+    widened, resume = -1, 0
+    while at < len(names):
+        if step < len(steps) and steps[step] is None:
+            widened, resume = step, at
+            step += 1
+        elif step < len(steps) and (match := steps[step]) is not None and match(names[at]):
+            step += 1
+            at += 1
+        elif widened >= 0:
+            resume += 1
+            step, at = widened + 1, resume
+        else:
+            return False
+    return all(rest is None for rest in steps[step:])

@@ -1,0 +1,465 @@
+"""The installed command, as a new user would type it: from init to a ledger that was tampered with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agent_gate
+
+COMMAND = Path(sys.executable).with_name("agent-gate")
+TIMEOUT_S = 60
+
+CALLS = """
+import asyncio
+from agent_gate import open_gate
+
+async def main():
+    async with open_gate("policy.yaml", "agent-gate.db") as gate:
+        for number in range(3):
+            await gate.call("state.set", path=f"/notes/{number}", value="rain")
+        await gate.call("state.set", path="/settings/admin", value=1)
+        await gate.call("state.delete", path="/notes/1")
+
+asyncio.run(main())
+"""
+
+
+def _environment(**more: str) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("AGENT_GATE_") and key != "NO_COLOR"}
+    return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+def run(
+    directory: Path, *words: object, stdin: str | bytes = "", **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    done = subprocess.run(
+        [COMMAND, *map(str, words)],
+        cwd=directory,
+        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        env=_environment(**environment),
+        check=False,
+    )
+    assert b"Traceback" not in done.stderr + done.stdout
+    return done
+
+
+def run_json(directory: Path, *words: object) -> Any:
+    done = run(directory, *words, "--json")
+    assert (done.returncode, done.stderr) == (0, b"")
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a policy and a ledger of five calls; tests that change it take a backup."""
+    directory = tmp_path_factory.mktemp("worked-in")
+    assert run(directory, "init").returncode == 0
+    subprocess.run([sys.executable, "-c", CALLS], cwd=directory, check=True, timeout=TIMEOUT_S, env=_environment())
+    return directory
+
+
+@pytest.fixture
+def copied(worked_in: Path, tmp_path: Path) -> Path:
+    assert run(worked_in, "db", "backup", tmp_path / "agent-gate.db").returncode == 0
+    (tmp_path / "policy.yaml").write_bytes((worked_in / "policy.yaml").read_bytes())
+    return tmp_path
+
+
+def _call_id(directory: Path, tool: str) -> str:
+    return str(run_json(directory, "audit", "--tool", tool)["entries"][0]["call_id"])
+
+
+@pytest.mark.parametrize("command", [[str(COMMAND)], [sys.executable, "-m", "agent_gate"]])
+def test_the_version_is_told(command: list[str], tmp_path: Path) -> None:
+    done = subprocess.run([*command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"agent-gate {agent_gate.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "decision", "code"),
+    [
+        (["--tool", "state.get"], "allow", 0),
+        (["--tool", "rm"], "deny", 1),
+        (["--tool", "state.set", "--args", '{"path": "/settings/x", "value": 1}'], "ask", 4),
+        (["--tool", "state.set", "--args", '{"path": "/notes/x", "path": "/settings/x", "value": 1}'], "deny", 1),
+        (["--tool", "state.set", "--args", "nonsense"], "deny", 1),
+    ],
+)
+def test_check_answers_by_its_exit_code(worked_in: Path, words: list[str], decision: str, code: int) -> None:
+    done = run(worked_in, "check", *words, "-p", "policy.yaml", "--json")
+    assert (done.returncode, json.loads(done.stdout)["decision"]) == (code, decision)
+    assert run(worked_in, "check", *words).stdout.startswith(decision.encode() + b"  ")
+
+
+def test_check_streams_many_calls(worked_in: Path) -> None:
+    """Each answer comes before the next question is put."""
+    words = [COMMAND, "check", "--calls", "-", "--json"]
+    with subprocess.Popen(
+        words, cwd=worked_in, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(PYTHONUNBUFFERED="1")
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        for tool, decision in (("state.get", "allow"), ("rm", "deny")):
+            process.stdin.write(json.dumps({"tool": tool}).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["decision"] == decision
+        process.stdin.close()
+        assert process.wait(TIMEOUT_S) == 1
+
+
+def test_a_check_imports_nothing_heavy(worked_in: Path) -> None:
+    program = (
+        "import sys; from agent_gate.doors.cli.program import run; code = run(sys.argv[1:]);"
+        "print('\\n'.join(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    words = [sys.executable, "-c", program, "check", "--tool", "state.get", "-p", "policy.yaml"]
+    done = subprocess.run(words, cwd=worked_in, capture_output=True, text=True, check=True, env=_environment())
+    heavy = {"typer", "rich", "asyncio", "sqlalchemy", "alembic", "pydantic", "msgspec", "sqlite3", "cryptography"}
+    assert heavy & set(done.stderr.split()) == set()
+
+
+def test_the_version_imports_no_library_for_commands(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.argv = ['agent-gate', '--version']; from agent_gate.__main__ import main; main();"
+        "print('\\n'.join(name for name in sys.modules if name.split('.')[0] in ('typer', 'agent_gate')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[2:] == ["agent_gate", "agent_gate.__main__"]
+
+
+def test_audit_tells_what_happened(worked_in: Path) -> None:
+    entries = run_json(worked_in, "audit")["entries"]
+    assert [(entry["tool"], entry["status"]) for entry in entries] == [
+        ("state.delete", "success"),
+        ("state.set", "denied"),
+        ("state.set", "success"),
+        ("state.set", "success"),
+        ("state.set", "success"),
+    ]
+    assert len(run_json(worked_in, "audit", "--limit", 2)["entries"]) == 2
+    assert len(run_json(worked_in, "audit", "--status", "denied", "--since", "1h", "--agent", "local")["entries"]) == 1
+    assert run_json(worked_in, "audit", "--project", "other")["entries"] == []
+    table = run(worked_in, "audit").stdout.decode().splitlines()
+    assert table[0].split() == ["when", "project", "agent", "status", "call", "why", "id"]
+    assert "1001 policy_denied" in table[2]
+
+
+def test_state_is_shown_listed_and_compared(worked_in: Path) -> None:
+    assert run_json(worked_in, "state", "show")["document"] == {"notes": {"0": "rain", "2": "rain"}}
+    assert run_json(worked_in, "state", "show", "--version", 0)["document"] == {}
+    versions = run_json(worked_in, "state", "history")["versions"]
+    assert [version["version"] for version in versions] == [4, 3, 2, 1]
+    shown = run_json(worked_in, "state", "show", "--snapshot", versions[-1]["snapshot_id"])
+    assert shown["document"] == {"notes": {"0": "rain"}}
+    assert run_json(worked_in, "state", "diff") == {
+        "project": "default",
+        "from": 3,
+        "to": 4,
+        "diff": [{"op": "remove", "path": "/notes/1"}],
+    }
+    assert run(worked_in, "state", "diff", 1, 2).stdout.decode().splitlines()[1] == '+ /notes/1  "rain"'
+
+
+def test_a_revert_is_judged_by_the_policy(copied: Path) -> None:
+    first = run_json(copied, "state", "history")["versions"][-1]["snapshot_id"]
+    denied = run(copied, "state", "revert", first, "--json")
+    assert (denied.returncode, json.loads(denied.stdout)["error"]["code"]) == (1, 1001)
+    (copied / "free.yaml").write_text("rules: [{pattern: 'state.revert(*)', action: allow}]")
+    assert run_json(copied, "state", "revert", first, "-p", "free.yaml")["status"] == "success"
+    assert run_json(copied, "state", "show")["document"] == {"notes": {"0": "rain"}}
+    assert run(copied, "state", "revert", "nonsense", "-p", "free.yaml").returncode == 3
+
+
+def test_a_project_is_made_locked_and_archived(copied: Path) -> None:
+    (copied / "schema.json").write_text('{"type": "object", "required": ["lights"]}')
+    create = ["project", "create", "home", "--initial-state", '{"lights": {}}', "--state-schema", "schema.json"]
+    assert run_json(copied, *create) == {"project": "home", "status": "open"}
+    for action, status in (("lock", "locked"), ("unlock", "open"), ("archive", "archived")):
+        assert run_json(copied, "project", action, "home") == {"project": "home", "status": status}
+    assert [project["status"] for project in run_json(copied, "project", "list")["projects"]] == ["open", "archived"]
+    assert run(copied, "project", "archive", "home").returncode == 1
+    assert run(copied, "project", "create", "home").returncode == 3
+    assert run(copied, "project", "create", "other", "--initial-state", "[]").returncode == 3
+    assert run(copied, "project", "create", "other", "--initial-state", "{").returncode == 2
+    assert run(copied, "project", "create", "other", "--state-schema", "missing.json").returncode == 2
+    assert run_json(copied, "verify")["ok"]
+
+
+def test_an_erased_call_is_gone_and_the_rest_verifies(copied: Path) -> None:
+    call = _call_id(copied, "state.delete")
+    refused = run(copied, "db", "erase", call)
+    assert (refused.returncode, refused.stderr.count(b"\n")) == (2, 1)
+    assert run_json(copied, "db", "erase", call, "--yes")["calls"] == 1
+    report = run_json(copied, "verify")
+    assert (report["ok"], report["erased"]) == (True, 1)
+    assert run_json(copied, "db", "retain", "--days", 0, "--yes")["calls"] == 4
+    assert run_json(copied, "db", "retain", "--days", 30, "--yes")["calls"] == 0
+    assert b"rain" not in (copied / "agent-gate.db").read_bytes() or run_json(copied, "state", "show")
+    assert run(copied, "db", "erase", "nonsense", "--yes").returncode == 3
+
+
+def test_a_backup_stands_on_its_own(copied: Path) -> None:
+    assert run_json(copied, "verify")["entries"] == 6
+    assert (copied / "agent-gate.db").stat().st_mode & 0o077 == 0
+    assert run(copied, "db", "backup", "agent-gate.db").returncode == 5
+    assert run_json(copied, "db", "upgrade") == {"upgraded": False, "schema": "0001"}
+
+
+def test_export_holds_every_entry(worked_in: Path, tmp_path: Path) -> None:
+    lines = run(worked_in, "export", "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["policy", *["settled"] * 5]
+    target = tmp_path / "out.jsonl"
+    assert run_json(worked_in, "export", "--output", target) == {"output": str(target), "entries": 6}
+    assert target.read_bytes().splitlines() == lines
+    assert target.stat().st_mode & 0o077 == 0
+    assert run(worked_in, "export", "--output", target).returncode == 3
+    assert run(worked_in, "export", "--output", "agent-gate.db").returncode == 3
+    assert run_json(worked_in, "verify")["ok"]
+
+
+def test_tampering_is_found(copied: Path) -> None:
+    with sqlite3.connect(copied / "agent-gate.db") as connection:
+        connection.execute("UPDATE entries SET status = 'success' WHERE status = 'denied'")
+    connection.close()
+    done = run(copied, "verify", "--json")
+    assert (done.returncode, json.loads(done.stdout)["problems"][0]["code"]) == (6, 5004)
+    told = run(copied, "verify").stdout.decode()
+    assert told.startswith("broken  ")
+    assert "project `default`, entry 4" in told
+
+
+def test_a_ledger_that_vanished_is_found_by_its_anchor(copied: Path) -> None:
+    (copied / "agent-gate.db").unlink()
+    assert run(copied, "verify").returncode == 6
+
+
+def test_doctor_looks_at_machine_and_ledger(worked_in: Path, copied: Path) -> None:
+    report = run_json(worked_in, "doctor")
+    names = [check["name"] for check in report["checks"]]
+    assert names[:4] == ["python", "agent-gate", "packages", "sqlite"]
+    assert names[-7:] == ["database", "schema", "permissions", "anchor", "processes", "open work", "questions"]
+    assert {check["status"] for check in report["checks"]} <= {"ok", "warn"}
+    (copied / "agent-gate.db").chmod(0o644)
+    done = run(copied, "doctor", "--json")
+    assert (done.returncode, json.loads(done.stdout)["ok"]) == (3, False)
+
+
+def test_doctor_works_where_no_ledger_is(tmp_path: Path) -> None:
+    report = run_json(tmp_path, "doctor")
+    assert [check["status"] for check in report["checks"] if check["name"] == "database"] == ["warn"]
+    assert list(tmp_path.iterdir()) == []
+
+
+LOOKING = [
+    ["audit"],
+    ["verify"],
+    ["export"],
+    ["state", "show"],
+    ["state", "history"],
+    ["state", "diff"],
+    ["state", "revert", "x", "-p", "policy.yaml"],
+    ["project", "list"],
+    ["project", "create", "x"],
+    ["project", "archive", "x"],
+    ["project", "lock", "x"],
+    ["project", "unlock", "x"],
+    ["db", "upgrade"],
+    ["db", "backup", "target.db"],
+    ["db", "erase", "x", "--yes"],
+    ["db", "retain", "--days", "1", "--yes"],
+]
+
+
+@pytest.mark.parametrize("words", LOOKING, ids=" ".join)
+def test_no_command_makes_a_database_that_is_missing(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("rules: []")
+    done = run(tmp_path, *words)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (5, b"", 1)
+    assert done.stderr.startswith(b"agent-gate: storage_connect: ")
+    assert json.loads(run(tmp_path, *words, "--json").stdout)["error"]["code"] == 5001
+    assert [path.name for path in tmp_path.iterdir()] == ["policy.yaml"]
+
+
+@pytest.mark.parametrize(
+    "db", ["postgresql://user:secret@host/gate", "postgres://h/g", ".", "policy.yaml", "empty", ""]
+)
+@pytest.mark.parametrize("words", [["audit"], ["project", "create", "x"], ["db", "upgrade"], ["db", "backup", "t.db"]])
+def test_what_is_no_ledger_is_refused_and_left_alone(words: list[str], db: str, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("rules: []")
+    (tmp_path / "empty").touch()
+    done = run(tmp_path, *words, "--db", db)
+    assert done.returncode == 5 or (done.returncode, words) == (0, ["db", "upgrade"])
+    assert b"secret" not in done.stderr
+    assert (tmp_path / "policy.yaml").read_text() == "rules: []"
+
+
+def test_the_ledger_can_be_named_by_the_environment(worked_in: Path, tmp_path: Path) -> None:
+    db = str(worked_in / "agent-gate.db")
+    assert run(tmp_path, "verify", AGENT_GATE_DB=db).returncode == 0
+    assert run(tmp_path, "verify", AGENT_GATE_DB="missing.db").returncode == 5
+
+
+BAD = [
+    [],
+    ["nonsense"],
+    ["--nonsense"],
+    ["state"],
+    ["state", "nonsense"],
+    ["audit", "--limit", "0"],
+    ["audit", "--limit", "-1"],
+    ["audit", "--limit", "many"],
+    ["audit", "--status", "wild"],
+    ["audit", "--since", "yesterday"],
+    ["audit", "--since", ""],
+    ["audit", "surplus"],
+    ["verify", "--anchor", "missing"],
+    ["verify", "no-such-run"],
+    ["export", "--format", "xml"],
+    ["export", "--output", "."],
+    ["export", "--output", "missing/file"],
+    ["state", "show", "--version", "-1"],
+    ["state", "show", "--version", "99"],
+    ["state", "show", "--version", "1", "--snapshot", "x"],
+    ["state", "show", "--snapshot", "x"],
+    ["state", "show", "--project", "missing"],
+    ["state", "diff", "99999999999999999999", "1"],
+    ["state", "diff", "\u00b2", "1"],
+    ["state", "diff", "--", "-1", "1"],
+    ["state", "revert", "x", "-p", "missing.yaml"],
+    ["state", "revert", "x", "-p", "."],
+    ["state", "revert", "x", "-p", "binary.yaml"],
+    ["state", "revert", "x" * 100_000, "-p", "policy.yaml"],
+    ["project", "create", ""],
+    ["project", "create", "Übergröße"],
+    ["project", "create", "_gate"],
+    ["project", "lock", "missing"],
+    ["project", "archive", "default"],
+    ["project", "create", "x", "--initial-state", "binary.yaml"],
+    ["project", "create", "x", "--initial-state", '{"a": NaN}'],
+    ["project", "create", "x", "--state-schema", '{"type": 7}'],
+    ["project", "create", "x", "--state-schema", '{"$ref": "http://example.com/"}'],
+    ["db"],
+    ["db", "retain"],
+    ["db", "retain", "--days", "-1", "--yes"],
+    ["db", "retain", "--days", "nan", "--yes"],
+    ["db", "retain", "--days", "inf", "--yes"],
+    ["db", "backup", "missing/target.db"],
+    ["db", "backup", "."],
+    ["check", "--tool", "x", "-p", "missing.yaml"],
+    ["check", "--tool", "x", "-p", "."],
+    ["check", "--tool", "x", "-p", "binary.yaml"],
+    ["check", "--tool", "x", "-p", "empty.yaml"],
+    ["check", "--tool", "x", "-p", "unreadable.yaml"],
+    ["check", "--calls", "binary.yaml"],
+    ["check", "--calls", "."],
+    ["init", "binary.yaml"],
+    ["demo", "--twice"],
+    ["doctor", "surplus"],
+]
+
+
+@pytest.mark.parametrize("words", BAD, ids=lambda words: " ".join(words)[:60])
+def test_bad_input_gets_one_line_and_changes_nothing(words: Sequence[str], worked_in: Path) -> None:
+    (worked_in / "binary.yaml").write_bytes(bytes(range(256)))
+    (worked_in / "empty.yaml").touch()
+    (worked_in / "unreadable.yaml").symlink_to("unreadable.yaml") if not (
+        worked_in / "unreadable.yaml"
+    ).is_symlink() else None
+    before = run(worked_in, "project", "list").stdout
+    done = run(worked_in, *words)
+    assert done.returncode in (1, 2, 3, 5)
+    assert done.stderr.count(b"\n") == 1 or done.stdout
+    if done.stderr:
+        assert done.stderr.startswith(b"agent-gate: ")
+    assert run(worked_in, "project", "list").stdout == before
+
+
+def test_bytes_that_are_not_utf8_break_nothing(worked_in: Path) -> None:
+    for words in ([b"check", b"--tool", b"\xff\xfe"], [b"audit", b"--tool", b"\xff"], [b"\xff"], [b"verify", b"\xff"]):
+        for json_flag in ([], [b"--json"]):
+            done = subprocess.run(
+                [os.fsencode(COMMAND), *words, *json_flag], cwd=worked_in, capture_output=True, env=_environment()
+            )
+            assert b"Traceback" not in done.stderr
+            if json_flag:
+                json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("words", [["audit"], ["export"], ["check", "--tool", "state.get"], ["--help"], ["--version"]])
+def test_output_that_nobody_reads_or_that_cannot_be_written_is_borne_in_silence(
+    words: list[str], worked_in: Path
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open("/dev/full", "wb") as full, open(writing, "wb") as broken:
+        for stream in (full, broken):
+            done = subprocess.run(
+                [COMMAND, *words], cwd=worked_in, stdout=stream, stderr=subprocess.PIPE, env=_environment(), check=False
+            )
+            assert b"Traceback" not in done.stderr
+            assert b"Exception ignored" not in done.stderr
+            assert done.returncode != 0
+    closed = ["sh", "-c", '"$0" "$@" >&- 2>&-', COMMAND, *words]
+    assert subprocess.run(closed, cwd=worked_in, env=_environment(), check=False).returncode in (0, 3)
+
+
+def _at_a_terminal(directory: Path, answer: str, *words: str) -> tuple[int, str]:
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(directory)
+        os.execve(COMMAND, ["agent-gate", *words], _environment(TERM="xterm", COLUMNS="100"))
+    told, answered = b"", False
+    while select.select([terminal], [], [], TIMEOUT_S)[0]:
+        try:
+            told += os.read(terminal, 65_536)
+        except OSError:
+            break
+        if b"[y/N] " in told and not answered:
+            os.write(terminal, answer.encode() + b"\n")
+            answered = True
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), told.decode()
+
+
+def test_the_person_at_the_terminal_answers_an_ask(copied: Path) -> None:
+    first = run_json(copied, "state", "history")["versions"][-1]["snapshot_id"]
+    code, told = _at_a_terminal(copied, "n", "state", "revert", first)
+    assert (code, "1015 denied_by_person" in told) == (1, True)
+    (copied / "policy.yaml").write_text("approvals_at_terminal: true\nrules: [{pattern: 'state.*', action: ask}]")
+    code, told = _at_a_terminal(copied, "y", "state", "revert", first)
+    assert (code, f'{{"snapshot_id":"{first}"}}' in told) == (0, True)
+    (entry,) = run_json(copied, "audit", "--limit", 1)["entries"]
+    assert (entry["resolution"], entry["resolved_by"].split(":")[0]) == ("approved", "local")
+
+
+def test_erasing_is_confirmed_at_the_terminal(copied: Path) -> None:
+    call = _call_id(copied, "state.delete")
+    assert _at_a_terminal(copied, "no", "db", "erase", call)[0] == 1
+    assert run_json(copied, "verify")["erased"] == 0
+    assert _at_a_terminal(copied, "y", "db", "erase", call)[0] == 0
+    assert run_json(copied, "verify")["erased"] == 1
+
+
+def test_colour_is_for_terminals(worked_in: Path) -> None:
+    assert "\x1b[31m" in _at_a_terminal(worked_in, "", "check", "--tool", "rm")[1]
+    assert b"\x1b[" not in run(worked_in, "check", "--tool", "rm").stdout
+    assert b"\x1b[" not in run(worked_in, "audit").stdout
+
+
+@pytest.mark.serial
+def test_the_tour_runs_to_its_end(tmp_path: Path) -> None:
+    assert run(tmp_path, "demo", "--once").returncode == 0
+    assert list(tmp_path.iterdir()) == []
