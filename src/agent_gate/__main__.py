@@ -12,11 +12,20 @@ def main() -> int:
     args = sys.argv[1:]
     if args == ["--version"]:
         # Answered here because a library for commands takes longer to import than this takes in all.
-        sys.stdout.write(f"agent-gate {__version__}\n")
-        return 0
+        return _print_version()
     from agent_gate.doors.cli.program import run
 
     return run(args)
+
+
+def _print_version() -> int:
+    try:
+        print(f"agent-gate {__version__}", flush=True)
+    except OSError:
+        from agent_gate.doors.cli.program import nobody_reads
+
+        return nobody_reads()
+    return 0
 
 
 if __name__ == "__main__":

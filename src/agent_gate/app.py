@@ -13,8 +13,9 @@ from typing import Any
 from agent_gate.config import load_policy
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Approver
+from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent
-from agent_gate.model.codec import canonical
+from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S, POLICY_POLL_INTERVAL_S
@@ -31,6 +32,7 @@ from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Notifier
 from agent_gate.runtime import Gate, Stages
+from agent_gate.services.http import HttpService
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.revert import RevertService
 from agent_gate.services.state import StateService
@@ -76,9 +78,11 @@ async def open_gate(
         ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, bool(approvers), approval_timeout_s
     )
     try:
-        for hand in RevertService(ledger).hands():
+        http = HttpService(ledger, clock, can_ask=bool(approvers) or notifier is not None)
+        for hand in (*RevertService(ledger).hands(), *http.hands()):
             registry.add(hand)
         await record_policy(gate, judge)
+        await record_tools(gate)
         if watch:
             watch.start(gate)
         yield gate
@@ -121,6 +125,17 @@ async def record_policy(gate: Gate, judge: Judge) -> None:
     body = canonical({"policy_hash": judge.policy_hash, "salt": gate.ids.salt()})
     draft = Draft(Kind.POLICY, iso(gate.clock.now()), body)
     await ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((judge.policy_hash, source),)))
+
+
+async def record_tools(gate: Gate) -> None:
+    """What each tool says of itself, whenever that changes, so that recorded calls can be judged again anywhere."""
+    own = {hand.declaration.name: hand.declaration.to_json() for hand in gate.tools.all()}
+    source = canonical({name: fields for name, fields in own.items() if name not in BUILTIN})
+    tools_hash = sha256_hex(source)
+    if source == b"{}" or await gate.ledger.last_tools_hash() == tools_hash:
+        return
+    draft = Draft(Kind.TOOLS, iso(gate.clock.now()), canonical({"salt": gate.ids.salt(), "tools_hash": tools_hash}))
+    await gate.ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((tools_hash, source),)))
 
 
 class PolicyWatch:

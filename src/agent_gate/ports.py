@@ -11,12 +11,19 @@ from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.entry import Charge, Committed, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.errors import Problem
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 
 
 class Judge(Protocol):
     """Judgement under the policy in force."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+    def needs_state(self, tool: ToolDeclaration) -> bool: ...
 
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration: ...
 
@@ -127,6 +134,8 @@ class Ledger(Protocol):
 
     async def last_policy_hash(self) -> str | None: ...
 
+    async def last_tools_hash(self) -> str | None: ...
+
     async def blob(self, hash: str) -> bytes | None: ...
 
     async def insert_pending(
@@ -152,6 +161,8 @@ class NewState:
 
 
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
+Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
+"""Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +176,22 @@ class Binding:
     """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
     release: Callable[[], None] | None = None
     """Gives back what is held between bind and perform, such as a descriptor."""
+    found: Mapping[str, Json] = field(default_factory=dict)
+    """What judging needs to know of those things but an approval does not rest on, such as a file's size."""
+    keep: Keep | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An earlier call as the ledger tells it."""
+
+    call_id: str
+    args: Mapping[str, Json]
+    resources: Mapping[str, Json]
+    found: Mapping[str, Json]
+    outcome: Outcome
+    kept: bytes | None = None
+    """What the call's own hand kept for its undoing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +212,8 @@ class Hand:
     """Runs after the commit, from the outbox; gets the outcome as JSON."""
     reverts: bool = False
     """Whether its success undoes something: then a `reverted` entry says what."""
+    undo: Callable[[Recorded], Awaitable[Binding]] | None = None
+    """Binds the undoing of an earlier call of this tool: what it would touch, and how."""
 
 
 class Tools(Protocol):
@@ -211,6 +240,7 @@ class Prepared:
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     transition: Transition | None = None
     on_release: Callable[[], None] | None = None
+    keep: Keep | None = None
 
     def release(self) -> None:
         if self.on_release:

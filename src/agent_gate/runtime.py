@@ -447,7 +447,10 @@ class Gate:
     async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """The intent, the act, the outcome; None where the state that was judged has moved before the intent."""
         if needs_intent(prepared.declaration):
-            committed = await self._intend(passage, prepared, verdict)
+            kept = await self._stages.performer.keep(prepared)
+            if isinstance(kept, Ending):
+                return await self._settle(passage, prepared, verdict, kept)
+            committed = await self._intend(passage, prepared, verdict, kept)
             if committed is None:
                 return None
             if not isinstance(committed, Applied):
@@ -455,19 +458,24 @@ class Gate:
         ending = await self._stages.performer.act(prepared)
         return await self._settle(passage, prepared, verdict, ending)
 
-    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Committed | None:
+    async def _intend(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
+    ) -> Committed | None:
         if not self.judge.needs_state(prepared.hand.declaration):
-            return await self._commit_intent(passage, prepared, verdict)
+            return await self._commit_intent(passage, prepared, verdict, kept)
         project = passage.request.project
         async with self.ledger.lock_project(project):
             if (await self.ledger.state(project)).version != prepared.facts.state_version:
                 return None
-            return await self._commit_intent(passage, prepared, verdict)
+            return await self._commit_intent(passage, prepared, verdict, kept)
 
-    async def _commit_intent(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Committed:
+    async def _commit_intent(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
+    ) -> Committed:
         claim = None if passage.held else passage.claim
         charges = outstanding(prepared.charges, passage.reserved)
-        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first=not passage.held)
+        first = not passage.held
+        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first, kept)
         if isinstance(committed, Applied):
             passage.opened = True
             passage.reserved += charges

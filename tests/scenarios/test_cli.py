@@ -67,6 +67,9 @@ def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a policy and a ledger of five calls; tests that change it take a backup."""
     directory = tmp_path_factory.mktemp("worked-in")
     assert run(directory, "init").returncode == 0
+    (directory / "binary.yaml").write_bytes(bytes(range(256)))
+    (directory / "empty.yaml").touch()
+    (directory / "endless.yaml").symlink_to("endless.yaml")
     subprocess.run([sys.executable, "-c", CALLS], cwd=directory, check=True, timeout=TIMEOUT_S, env=_environment())
     return directory
 
@@ -106,7 +109,7 @@ def test_check_answers_by_its_exit_code(worked_in: Path, words: list[str], decis
 
 def test_check_streams_many_calls(worked_in: Path) -> None:
     """Each answer comes before the next question is put."""
-    words = [COMMAND, "check", "--calls", "-", "--json"]
+    words = [str(COMMAND), "check", "--calls", "-", "--json"]
     with subprocess.Popen(
         words, cwd=worked_in, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(PYTHONUNBUFFERED="1")
     ) as process:
@@ -341,7 +344,6 @@ BAD = [
     ["state", "revert", "x", "-p", "missing.yaml"],
     ["state", "revert", "x", "-p", "."],
     ["state", "revert", "x", "-p", "binary.yaml"],
-    ["state", "revert", "x" * 100_000, "-p", "policy.yaml"],
     ["project", "create", ""],
     ["project", "create", "Übergröße"],
     ["project", "create", "_gate"],
@@ -362,7 +364,7 @@ BAD = [
     ["check", "--tool", "x", "-p", "."],
     ["check", "--tool", "x", "-p", "binary.yaml"],
     ["check", "--tool", "x", "-p", "empty.yaml"],
-    ["check", "--tool", "x", "-p", "unreadable.yaml"],
+    ["check", "--tool", "x", "-p", "endless.yaml"],
     ["check", "--calls", "binary.yaml"],
     ["check", "--calls", "."],
     ["init", "binary.yaml"],
@@ -373,11 +375,6 @@ BAD = [
 
 @pytest.mark.parametrize("words", BAD, ids=lambda words: " ".join(words)[:60])
 def test_bad_input_gets_one_line_and_changes_nothing(words: Sequence[str], worked_in: Path) -> None:
-    (worked_in / "binary.yaml").write_bytes(bytes(range(256)))
-    (worked_in / "empty.yaml").touch()
-    (worked_in / "unreadable.yaml").symlink_to("unreadable.yaml") if not (
-        worked_in / "unreadable.yaml"
-    ).is_symlink() else None
     before = run(worked_in, "project", "list").stdout
     done = run(worked_in, *words)
     assert done.returncode in (1, 2, 3, 5)
@@ -391,7 +388,11 @@ def test_bytes_that_are_not_utf8_break_nothing(worked_in: Path) -> None:
     for words in ([b"check", b"--tool", b"\xff\xfe"], [b"audit", b"--tool", b"\xff"], [b"\xff"], [b"verify", b"\xff"]):
         for json_flag in ([], [b"--json"]):
             done = subprocess.run(
-                [os.fsencode(COMMAND), *words, *json_flag], cwd=worked_in, capture_output=True, env=_environment()
+                [os.fsencode(COMMAND), *words, *json_flag],
+                cwd=worked_in,
+                capture_output=True,
+                env=_environment(),
+                check=False,
             )
             assert b"Traceback" not in done.stderr
             if json_flag:
@@ -412,7 +413,7 @@ def test_output_that_nobody_reads_or_that_cannot_be_written_is_borne_in_silence(
             assert b"Traceback" not in done.stderr
             assert b"Exception ignored" not in done.stderr
             assert done.returncode != 0
-    closed = ["sh", "-c", '"$0" "$@" >&- 2>&-', COMMAND, *words]
+    closed = ["sh", "-c", '"$0" "$@" >&- 2>&-', str(COMMAND), *words]
     assert subprocess.run(closed, cwd=worked_in, env=_environment(), check=False).returncode in (0, 3)
 
 

@@ -37,7 +37,7 @@ class Finding:
         place = "" if self.project is None else f"project `{self.project}`"
         if self.seq is not None:
             place += f", entry {self.seq}"
-        return f"{place}: {self.what}" if place else self.what
+        return " ".join((f"{place}: {self.what}" if place else self.what).split())
 
 
 class Findings:
@@ -52,7 +52,7 @@ class Findings:
         self.count += 1
         if len(self.kept) < FINDINGS_MAX:
             name = project if project is None or isinstance(project, str) else repr(project)[:80]
-            self.kept.append(Finding(name, seq if isinstance(seq, int) else None, what))
+            self.kept.append(Finding(name, seq if isinstance(seq, int) else None, " ".join(what.split())))
 
 
 @dataclass(frozen=True, slots=True)

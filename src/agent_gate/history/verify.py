@@ -13,6 +13,7 @@ from agent_gate.history.verify_chain import End, Walk
 from agent_gate.history.verify_contents import Contents
 from agent_gate.ledger import anchor as anchors
 from agent_gate.ledger.anchor import AnchorKey, Heads
+from agent_gate.ledger.connection import UNREADABLE
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.reader import NoLedgerError, one_moment, open_reader
 from agent_gate.model.entry import GATE_PROJECT
@@ -81,7 +82,7 @@ def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | No
     with one_moment(connection):
         try:
             examination.run()
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             findings.add(None, None, f"the database cannot be read further: {error}")
     walk = examination.walk
     ends = walk.ends if walk else {}

@@ -18,7 +18,7 @@ from agent_gate.model.codec import canonical, restore
 WITH_SIGNATURES = frozenset({"held", "answered", "performing", "settled", "reverted"})
 """Kinds whose body always has `signatures` at its top level."""
 
-WITH_REFERENCES = frozenset({"settled", "run", "policy", "project"})
+WITH_REFERENCES = frozenset({"settled", "performing", "run", "policy", "project"})
 """Kinds whose body may name something outside the chain."""
 
 _KEY = '"signatures":'
@@ -132,14 +132,17 @@ class Walk:
     def _follow(
         self, project: str, seq: int, kind: str, call_id: str | None, status: str | None, body: str, end: End
     ) -> None:
-        if kind == "settled":
-            fields = self._contents.check_settled(project, seq, call_id, body)
-            if fields is not None:
-                end.state_version, end.snapshot_id = fields["state_version"], fields["snapshot_id"]
-        elif kind == "project":
-            _note_project(end, status, restore(body.encode()))
-        else:
-            self._contents.check_blobs_of(project, seq, body)
+        match kind:
+            case "settled":
+                fields = self._contents.check_settled(project, seq, call_id, body)
+                if fields is not None:
+                    end.state_version, end.snapshot_id = fields["state_version"], fields["snapshot_id"]
+            case "performing":
+                self._contents.check_intent(project, seq, call_id, body)
+            case "project":
+                _note_project(end, status, restore(body.encode()))
+            case _:
+                self._contents.check_named(project, seq, body)
 
 
 def _note_project(end: End, status: str | None, fields: Mapping[str, Any]) -> None:

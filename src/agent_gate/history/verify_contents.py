@@ -1,4 +1,4 @@
-"""What entries name outside the chain: snapshots with their documents, large results, policies and plans."""
+"""What entries name outside the chain: snapshots and documents, large results, undo copies, policies and plans."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from typing import Any
 
 from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.model.codec import restore
-from agent_gate.model.record import output_blob
+from agent_gate.model.record import output_blob, undo_blob
+
+_OWNED = {
+    output_blob(""): ("settled", "output_hash", "the call's result"),
+    undo_blob(""): ("performing", "kept_hash", "what was kept to undo the call"),
+}
+"""Blobs of one call, by the beginning of their names: the entry that vouches for them, and how."""
 
 _CONTENT_HASH = re.compile(r"[0-9a-f]{64}").fullmatch
-_OUTPUT = output_blob("")
 _ARGS = '{"args":'
 _decode_one = json.JSONDecoder().raw_decode
 
@@ -31,20 +36,28 @@ class Contents:
         if not changes_state and not output_apart:
             return None
         fields: dict[str, Any] = restore(body.encode())
-        if output_apart and "output_hash" in fields:
-            self._check_blob(project, seq, output_blob(call_id or ""), fields["output_hash"], "the call's result")
-        if not changes_state or "state_hash" not in fields:
+        if output_apart:
+            self._check_owned(project, seq, call_id, fields, output_blob(""))
+        if "state_hash" not in fields:
             return None
         self._check_snapshot(project, seq, call_id, fields)
         return fields
 
-    def check_blobs_of(self, project: str, seq: int, body: str) -> None:
-        if '_hash":"' not in body:
-            return
+    def check_intent(self, project: str, seq: int, call_id: str | None, body: str) -> None:
+        if '"kept_hash":"' in body:
+            self._check_owned(project, seq, call_id, restore(body.encode()), undo_blob(""))
+
+    def check_named(self, project: str, seq: int, body: str) -> None:
+        """The policy or plan that an entry of kind `policy` or `run` names by its hash."""
         fields = restore(body.encode())
         for key, what in (("plan_hash", "the run's plan"), ("policy_hash", "the policy")):
             if key in fields:
                 self._check_blob(project, seq, fields[key], fields[key], what)
+
+    def _check_owned(self, project: str, seq: int, call_id: str | None, fields: dict[str, Any], prefix: str) -> None:
+        _, key, what = _OWNED[prefix]
+        if key in fields:
+            self._check_blob(project, seq, f"{prefix}{call_id}", fields[key], what)
 
     def _check_snapshot(self, project: str, seq: int, call_id: str | None, fields: dict[str, Any]) -> None:
         document_hash = fields["state_hash"]
@@ -59,42 +72,37 @@ class Contents:
             self._check_blob(project, seq, document_hash, document_hash, "the state's document")
 
     def _check_blob(self, project: str, seq: int, name: str, content_hash: str, what: str) -> None:
-        if self._hash_now:
-            row = self._connection.execute("SELECT data FROM blobs WHERE hash = ?", (name,)).fetchone()
-            if row is not None and not _is_content(row[0], content_hash):
-                self._findings.add(project, seq, f"{what} is not the one that was recorded")
-        else:
-            row = self._connection.execute("SELECT 1 FROM blobs WHERE hash = ?", (name,)).fetchone()
+        column = "data" if self._hash_now else "1"
+        row = self._connection.execute(f"SELECT {column} FROM blobs WHERE hash = ?", (name,)).fetchone()  # noqa: S608
         if row is None:
             self._findings.add(project, seq, f"{what} is missing")
+        elif self._hash_now and not _is_content(row[0], content_hash):
+            self._findings.add(project, seq, f"{what} is not the one that was recorded")
 
     def check_blobs(self) -> None:
         """Every blob holds what its name, or the call that it belongs to, says."""
         for name, data in self._connection.execute("SELECT hash, data FROM blobs"):
             if not isinstance(name, str):
                 self._findings.add(None, None, "the name of a blob is not a text")
-            elif name.startswith(_OUTPUT):
-                self._check_output(name.removeprefix(_OUTPUT), data)
-            elif _CONTENT_HASH(name) and not _is_content(data, name):
+                continue
+            prefix, colon, call_id = name.partition(":")
+            if prefix + colon in _OWNED:
+                self._check_owner(call_id, data, *_OWNED[prefix + colon])
+            elif not _CONTENT_HASH(name):
+                self._findings.add(None, None, f"nothing that is ever written has a blob `{name[:80]}`")
+            elif not _is_content(data, name):
                 self._findings.add(None, None, f"blob `{name}` does not hold what its name says")
 
-    def _check_output(self, call_id: str, data: object) -> None:
+    def _check_owner(self, call_id: str, data: object, kind: str, key: str, what: str) -> None:
         row = self._connection.execute(
-            "SELECT project, seq, body FROM entries WHERE call_id = ? AND kind = 'settled'", (call_id,)
+            "SELECT project, seq, body FROM entries WHERE call_id = ? AND kind = ?", (call_id, kind)
         ).fetchone()
         if row is None:
-            self._findings.add(None, None, f"there is a result of call `{call_id}`, but no entry of it")
+            self._findings.add(None, None, f"{what} `{call_id[:80]}` is there, but no entry of it")
         elif row[2] is None:
-            self._findings.add(row[0], row[1], "the call was erased, but its result is still there")
-        elif not _is_content(data, _recorded_output(row[2])):
-            self._findings.add(row[0], row[1], "the call's result is not the one that was recorded")
-
-
-def _recorded_output(body: Any) -> object:
-    try:
-        return restore(body.encode())["output_hash"]
-    except ODD_VALUES:
-        return None
+            self._findings.add(row[0], row[1], f"the call was erased, but {what} is still there")
+        elif not _is_content(data, _recorded(row[2], key)):
+            self._findings.add(row[0], row[1], f"{what} is not the one that was recorded")
 
 
 def has_data(body: str) -> bool:
@@ -108,6 +116,13 @@ def has_data(body: str) -> bool:
     if body.startswith('"cost":', place):
         place = body.find(",", place) + 1
     return body.startswith('"data":', place)
+
+
+def _recorded(body: Any, key: str) -> object:
+    try:
+        return restore(body.encode())[key]
+    except ODD_VALUES:
+        return None
 
 
 def _is_content(data: object, content_hash: object) -> bool:

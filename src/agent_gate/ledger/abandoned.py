@@ -85,7 +85,8 @@ class _Held:
             for body in bodies
             for scope, bucket, amount in body.get("reserved", ())
         )
-        return cls(*rows[0][:2], bodies[0], reserved)
+        run_id, request_id, _ = rows[0]
+        return cls(run_id, request_id, bodies[0], reserved)
 
     def kept(self, *names: str) -> dict[str, Any]:
         return {name: self.body[name] for name in names if name in self.body}

@@ -24,7 +24,7 @@ from agent_gate.model.entry import (
     Work,
 )
 from agent_gate.model.moment import iso
-from agent_gate.model.record import output_blob
+from agent_gate.model.record import output_blob, undo_blob
 
 Cursor = sqlite3.Connection
 
@@ -197,7 +197,7 @@ def _erase(cursor: Cursor, work: Work) -> None:
             " AND kind NOT IN ('erased', 'policy', 'project', 'run')",
             place,
         )
-        cursor.execute("DELETE FROM blobs WHERE hash = ?", (output_blob(call_id),))
+        cursor.execute("DELETE FROM blobs WHERE hash IN (?, ?)", (output_blob(call_id), undo_blob(call_id)))
 
 
 def _count(cursor: Cursor, project: str, charge: Charge, amount: float) -> None:

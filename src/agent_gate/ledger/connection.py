@@ -11,6 +11,9 @@ from agent_gate.model.limits import BUSY_TIMEOUT_S
 OLDEST = (3, 38, 0)
 """The first SQLite with the JSON operators that the views use."""
 
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file raises; the second where SQLite's own message quotes the damage."""
+
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST:
@@ -19,6 +22,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             code=5001,
             suggestion="use a Python with SQLite 3.38 or newer",
         )
+    connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}",
@@ -35,7 +39,9 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
+        if connection is not None:
+            connection.close()
         raise StorageError(
             f"cannot open `{path}`: {error}", code=5001, suggestion="is it a ledger of agent-gate, and may you read it?"
         ) from error

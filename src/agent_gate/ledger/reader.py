@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_gate.ledger.connection import connect
+from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.migrate import HEAD, revision
 from agent_gate.model.errors import StorageError
 
@@ -39,7 +39,7 @@ def open_reader(path: Path | str) -> sqlite3.Connection:
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     try:
         found = revision(connection)
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         raise NoLedgerError(f"cannot read `{path}`: {error}", suggestion="restore it from a backup") from error
     if found is None:
         raise NoLedgerError(f"`{path}` is not a ledger of agent-gate", suggestion="name another file with --db")
@@ -69,7 +69,7 @@ def rows_of(connection: sqlite3.Connection, sql: str, *values: object) -> Iterat
     """The rows of one question, as they come; what SQLite cannot read is a fault with a code."""
     try:
         yield from connection.execute(sql, values)
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         raise StorageError(
             f"the ledger cannot be read: {error}", code=5003, suggestion="run `agent-gate verify`"
         ) from error

@@ -186,6 +186,10 @@ class SqliteLedger:
         row = self._row("SELECT body ->> '$.policy_hash' FROM entries WHERE kind = 'policy' ORDER BY id DESC LIMIT 1")
         return row[0] if row else None
 
+    async def last_tools_hash(self) -> str | None:
+        row = self._row("SELECT body ->> '$.tools_hash' FROM entries WHERE kind = 'tools' ORDER BY id DESC LIMIT 1")
+        return row[0] if row else None
+
     async def blob(self, hash: str) -> bytes | None:
         row = self._row("SELECT data FROM blobs WHERE hash = ?", hash)
         return bytes(row[0]) if row else None

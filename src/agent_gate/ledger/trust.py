@@ -6,6 +6,7 @@ import sqlite3
 
 from agent_gate.ledger import anchor
 from agent_gate.ledger.anchor import AnchorKey, Heads
+from agent_gate.ledger.connection import UNREADABLE
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.model.errors import StorageError
 
@@ -25,7 +26,7 @@ def check_against_anchor(connection: sqlite3.Connection, files: LedgerFiles, key
 def _has_entries(connection: sqlite3.Connection) -> bool:
     try:
         return connection.execute("SELECT 1 FROM entries LIMIT 1").fetchone() is not None
-    except sqlite3.DatabaseError as error:
+    except UNREADABLE as error:
         raise StorageError(f"the ledger cannot be read: {error}", code=5004, suggestion=RESTORE) from error
 
 
@@ -36,7 +37,7 @@ def check_heads(connection: sqlite3.Connection, heads: Heads) -> None:
             row = connection.execute(
                 "SELECT hash FROM entries WHERE project = ? AND seq = ?", (project, count)
             ).fetchone()
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise StorageError(f"the ledger cannot be read: {error}", code=5004, suggestion=RESTORE) from error
         if row is None:
             raise StorageError(

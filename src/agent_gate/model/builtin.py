@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent_gate.model.limits import HEADERS_MAX, POLICY_TIMEOUT_S_MAX
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
 
 _TEXT: Mapping[str, Json] = {"type": "string"}
@@ -61,6 +62,24 @@ GATE_REVERT = ToolDeclaration(
     1,
 )
 
+HTTP_GET = ToolDeclaration(
+    "http.get",
+    "Fetch a URL by GET; redirects are followed where they are allowed too",
+    _schema(
+        "url",
+        url={"type": "string", "minLength": 1, "description": "http or https, without user name"},
+        headers={"type": "object", "additionalProperties": _TEXT, "maxProperties": HEADERS_MAX},
+        timeout={"type": "number", "exclusiveMinimum": 0, "description": "seconds; can only lower the policy's"},
+    ),
+    {"headers": ArgumentKind.UNSIGNED, "timeout": ArgumentKind.UNSIGNED},
+    Effect.READ,
+    Risk.MEDIUM,
+    1,
+    sensitive=frozenset({"url", "headers"}),
+    timeout_s=POLICY_TIMEOUT_S_MAX,
+)
+"""Its own time limit is the policy's `timeout_seconds`; the one here is only the largest that a policy can set."""
+
 HOME_ASSISTANT_TOOLS = (
     _query("ha_get_state", "State of one entity", _schema("entity_id", entity_id=_TEXT)),
     _query("ha_get_states", "States of all entities", _schema()),
@@ -103,5 +122,5 @@ HOME_ASSISTANT_TOOLS = (
 )
 
 BUILTIN: Mapping[str, ToolDeclaration] = {
-    tool.name: tool for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, *HOME_ASSISTANT_TOOLS)
+    tool.name: tool for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, HTTP_GET, *HOME_ASSISTANT_TOOLS)
 }

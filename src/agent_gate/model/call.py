@@ -89,6 +89,28 @@ class Facts:
     """Whether anybody could answer a question; where nobody can, an ask is a deny."""
     refused_recently: bool = False
     """Whether a person said no to one of the signatures within the cooldown."""
+    found: Mapping[str, Json] = field(default_factory=dict)
+    """What binding saw of the things to be touched that may change without voiding an approval: a file's size."""
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any], at: float) -> Facts:
+        """The facts as they were recorded; the state has to be looked up by its version."""
+        return cls(
+            at=at,
+            mode=Mode(fields.get("mode", "assisted")),
+            roles=tuple(fields.get("roles", ("operator",))),
+            confirmed=fields.get("confirmed", False),
+            policy_hash=fields["policy"],
+            state_version=fields.get("state_version", 0),
+            usage=Usage(
+                fields.get("minute", 0),
+                fields.get("hour", 0),
+                fields.get("spent_today", 0),
+                fields.get("calls_of_tool_in_run", 0),
+            ),
+            can_ask=fields.get("can_ask", True),
+            refused_recently=fields.get("refused_recently", False),
+        )
 
     def to_json(self, *, asking_mattered: bool) -> dict[str, Any]:
         """The recorded form; what has its ordinary value is left out, and the state is named by its version.
@@ -108,6 +130,8 @@ class Facts:
             fields["can_ask"] = False
         if self.refused_recently:
             fields["refused_recently"] = True
+        if self.found:
+            fields["found"] = dict(self.found)
         usage = self.usage
         for key, value in (
             ("minute", usage.minute),

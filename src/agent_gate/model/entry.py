@@ -24,6 +24,7 @@ class Kind(Enum):
     EFFECT = "effect"
     REVERTED = "reverted"
     POLICY = "policy"
+    TOOLS = "tools"
     PROJECT = "project"
     ERASED = "erased"
     DOOR = "door"

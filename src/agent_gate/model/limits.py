@@ -41,12 +41,36 @@ ANCHOR_SYNC_INTERVAL_S = 1.0
 ANCHOR_COMPACT_BYTES = 8 * 1_048_576
 ANSWER_POLL_INTERVAL_S = 0.2
 
+PATH_BYTES_MAX = 4_095
+FILE_THREADS_MAX = 8
+FILE_JOBS_MAX = 1_000
+"""File work under way and waiting for a thread."""
+FILE_LOCK_WAIT_S = 10.0
+DIFF_BYTES_MAX = 262_144
+"""Larger files are not compared line by line."""
+DIFF_SHOWN_CHARS_MAX = 8_000
+
 BLOCKING_THREADS_MAX = 8
 TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
 NOTIFY_TIMEOUT_S = 10.0
 APPROVAL_TIMEOUT_S = 900.0
 POLICY_POLL_INTERVAL_S = 1.0
+
+URL_CHARS_MAX = 8_192
+HEADERS_MAX = 64
+HEADERS_CHARS_MAX = 16_384
+"""Of names and values together, as an agent gives them."""
+ADDRESSES_MAX = 64
+"""Answers to one look-up; each is judged."""
+DIALS_MAX = 4
+"""How many of the judged addresses are tried."""
+DIAL_TIMEOUT_S = 10.0
+LOOKUPS_MAX = 8
+"""At once; one that hangs keeps its place."""
+LOOKUP_TIMEOUT_S = 5.0
+POLICY_TIMEOUT_S_MAX = 604_800.0
+"""The longest time that a policy can give a tool."""
 
 SHOWN_CHARS_MAX = 200
 """How much of a signature views and messages show before they cut and add a hash."""

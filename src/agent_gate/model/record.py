@@ -24,6 +24,11 @@ def output_blob(call_id: str) -> str:
     return f"output:{call_id}"
 
 
+def undo_blob(call_id: str) -> str:
+    """The name of the blob that holds what undoing a call needs; not shared, for the same reason."""
+    return f"undo:{call_id}"
+
+
 def held(
     bound: BoundCall,
     facts: Facts,
@@ -74,11 +79,20 @@ def answered(question: Question, resolution: str, by: str, at: float, note: str,
 
 
 def performing(
-    bound: BoundCall, facts: Facts, verdict: Verdict, at: float, instance: str, salt: str, first: bool
+    bound: BoundCall,
+    facts: Facts,
+    verdict: Verdict,
+    at: float,
+    instance: str,
+    salt: str,
+    first: bool,
+    kept_hash: str | None = None,
 ) -> Draft:
-    """The intent: durable before the act."""
+    """The intent: durable before the act, and with it the hash of what was kept to undo it."""
     body = _first_body(bound, facts, verdict) if first else _judged_body(bound, facts, verdict)
     body |= {"instance": instance, "salt": salt}
+    if kept_hash is not None:
+        body["kept_hash"] = kept_hash
     return _draft(Kind.PERFORMING, bound, at, body, None)
 
 

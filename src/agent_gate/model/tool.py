@@ -83,6 +83,29 @@ class ToolDeclaration:
     registered: bool = True
     """False for a name that nobody offers here, judged by what the policy alone can know."""
 
+    def to_json(self) -> dict[str, Json]:
+        """What judging needs of it, for the record."""
+        return {
+            "confirmation_required": self.confirmation_required,
+            "cost": self.cost,
+            "effect": self.effect.value,
+            "preconditions": list(self.preconditions),
+            "required_roles": list(self.required_roles),
+            "risk": self.risk.value,
+        }
+
+    @classmethod
+    def from_json(cls, name: str, fields: Mapping[str, Json]) -> ToolDeclaration:
+        return cls(
+            name,
+            effect=Effect(fields["effect"]),
+            risk=Risk(fields["risk"]),
+            cost=fields["cost"],
+            required_roles=tuple(fields["required_roles"]),
+            confirmation_required=fields["confirmation_required"],
+            preconditions=tuple(fields["preconditions"]),
+        )
+
     def kind_of(self, argument: str) -> ArgumentKind:
         if argument in self.secret:
             return ArgumentKind.UNSIGNED

@@ -140,8 +140,10 @@ class Binder:
             usage=await self._usage(request.project, charges, besides) if charges else _NO_USAGE,
             can_ask=self._can_ask or request.simulate,
             refused_recently=await self._refused_recently(call, judge, now),
+            found=binding.found,
         )
-        return Prepared(call, facts, hand, declaration, charges, binding.act or hand.act, transition, binding.release)
+        act = binding.act or hand.act
+        return Prepared(call, facts, hand, declaration, charges, act, transition, binding.release, binding.keep)
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
         used = {charge.scope: await self._ledger.used(project, charge) + counted(charge, besides) for charge in charges}

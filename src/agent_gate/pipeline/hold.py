@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
@@ -38,8 +37,8 @@ class Holder:
     ) -> None:
         self._ledger, self._clock, self._ids, self._notifier = ledger, clock, ids, notifier
         self._approval_timeout_s = approval_timeout_s
-        self._being_put: Counter[str] = Counter()
-        """Questions of each agent on their way into the ledger."""
+        self._being_put: dict[str, str] = {}
+        """Questions on their way into the ledger: call id and agent."""
 
     async def ask(
         self,
@@ -53,16 +52,15 @@ class Holder:
 
         `earlier` is the question that a changed policy made insufficient; its deadline stays.
         """
-        agent_id = prepared.call.request.agent.id
         full = None if earlier else await self._too_many(prepared.call)
         if full:
             return full
         question = self._question(prepared, verdict, earlier)
-        self._being_put[agent_id] += 1
+        self._being_put[question.call_id] = question.agent_id
         try:
             committed = await self._ledger.commit(self._held(prepared, verdict, question, claim, earlier, charges))
         finally:
-            self._being_put[agent_id] -= 1
+            del self._being_put[question.call_id]
         return question if isinstance(committed, Applied) else committed
 
     def _held(
@@ -91,8 +89,8 @@ class Holder:
         if most is None:
             return None
         agent_id = call.request.agent.id
-        open_now = sum(question.agent_id == agent_id for question in await self._ledger.questions())
-        open_now += self._being_put[agent_id]
+        asked = {question.call_id: question.agent_id for question in await self._ledger.questions()} | self._being_put
+        open_now = sum(asker == agent_id for asker in asked.values())
         if open_now < most:
             return None
         return Problem(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import jsonpatch
 import orjson
 
 from agent_gate.model import record
+from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import CodecError, canonical, sha256_hex
 from agent_gate.model.ending import Ending, NextState, Output
 from agent_gate.model.entry import Charge, Claim, Committed, ProjectState, Work
@@ -21,6 +23,8 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, NewState, Prepared
+
+Result = TypeVar("Result")
 
 UNAVAILABLE = 2006
 """A tool fails with this code where nothing was performed: what was reserved for the act is released."""
@@ -37,14 +41,24 @@ class Performer:
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
+    async def keep(self, prepared: Prepared) -> bytes | Ending | None:
+        """What undoing the act will need, or why the act cannot begin."""
+        return await self._within_time(prepared, prepared.keep, acted=False) if prepared.keep else None
+
     async def intend(
-        self, prepared: Prepared, verdict: Verdict, claim: Claim | None, charges: tuple[Charge, ...], first: bool
+        self,
+        prepared: Prepared,
+        verdict: Verdict,
+        claim: Claim | None,
+        charges: tuple[Charge, ...],
+        first: bool,
+        kept: bytes | None = None,
     ) -> Committed:
-        """Write the intent and reserve what the act will count against."""
-        call = prepared.call
-        draft = record.performing(
-            call, prepared.facts, verdict, self._clock.now(), self._ledger.instance, self._ids.salt(), first
-        )
+        """Write the intent, with what was kept to undo the act, and reserve what the act will count against."""
+        call, now = prepared.call, self._clock.now()
+        kept_hash = None if kept is None else sha256_hex(kept)
+        instance, salt = self._ledger.instance, self._ids.salt()
+        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, first, kept_hash)
         return await self._ledger.commit(
             Work(
                 call.request.project,
@@ -53,26 +67,34 @@ class Performer:
                 claim=claim,
                 opens=("call", call.call_id),
                 charges=charges,
+                blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
             )
         )
 
     async def act(self, prepared: Prepared) -> Ending:
-        declaration, act, args = prepared.declaration, prepared.act, prepared.call.args
-        assert act is not None
+        assert prepared.act is not None
+        data = await self._within_time(prepared, prepared.act, acted=True)
+        if isinstance(data, Ending):
+            return data
+        return _succeeded(output_without_secrets(data, prepared.call.args, prepared.declaration))
+
+    async def _within_time(
+        self, prepared: Prepared, step: Callable[[BoundCall], Awaitable[Result]], *, acted: bool
+    ) -> Result | Ending:
+        declaration, args = prepared.declaration, prepared.call.args
         limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
         run_ends_at = prepared.call.request.run_ends_at
         left_s = limit_s if run_ends_at is None else run_ends_at - self._clock.monotonic()
         scope = asyncio.timeout(min(left_s, limit_s))
         try:
             async with scope:
-                data = await act(prepared.call)
+                return await step(prepared.call)
         except BaseException as error:
             if scope.expired():
-                return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s), acted=True)
+                return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, acted), acted=acted)
             problem = _problem(error, declaration)
             problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
-            return Ending.failed(problem, acted=problem.code != UNAVAILABLE)
-        return _succeeded(output_without_secrets(data, args, declaration))
+            return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
 
     def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
         """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
@@ -139,14 +161,14 @@ def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) ->
     return None
 
 
-def _timed_out(declaration: ToolDeclaration, limit_s: float, cut_by_run: bool) -> Problem:
+def _timed_out(declaration: ToolDeclaration, limit_s: float, cut_by_run: bool, acted: bool) -> Problem:
     if cut_by_run:
         return Problem(
             1008, "the run's global timeout was reached inside this step", "raise global_timeout_seconds", "perform"
         )
     return Problem(
         2004,
-        f"`{declaration.name}` did not end within {limit_s:g} s; it may have acted",
+        f"`{declaration.name}` did not end within {limit_s:g} s; it {'may have' if acted else 'has not'} acted",
         "look at the target",
         "perform",
     )

@@ -91,7 +91,8 @@ class Judge:
     def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
         tool = bound.request.tool
         if tool not in GUARDED:
-            return _UNGUARDED
+            besides = self._guards.get(tool)
+            return besides(bound, facts) if besides else _UNGUARDED
         if getattr(self.policy.guards, tool.replace(".", "_")) is None:
             return layers.deny(
                 "guard", 1001, f"`{tool}` has no section under tools: in the policy", f"add `tools: {{{tool}: …}}`"

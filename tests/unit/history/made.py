@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,11 +23,8 @@ AGENT = Agent("robot", projects=("*",))
 
 POLICY = {
     "version": 1,
-    "rules": [
-        {"pattern": "door.open*", "action": "deny"},
-        {"pattern": "mail.send*", "action": "ask"},
-        {"pattern": "*", "action": "allow"},
-    ],
+    "rules": [{"pattern": "door.open*", "action": "deny"}, {"pattern": "mail.send*", "action": "ask"}],
+    "defaults": [{"pattern": "*", "action": "allow"}],
 }
 
 
@@ -101,11 +97,9 @@ def ledger_of(gate: Gate) -> SqliteLedger:
 
 
 async def ask_and_answer(gate: Gate, to: str, *, approve: bool, project: str = "default") -> Outcome:
-    task = asyncio.create_task(gate.call("mail.send", to=to, project=project))
-    while not (questions := await gate.ledger.questions()):
-        await asyncio.sleep(0)
-    await gate.answer(questions[0].call_id, approve=approve, by=ANNA)
-    return await task
+    asked = await gate.call("mail.send", to=to, project=project, request_id=f"mail-{to}", wait=False)
+    await gate.answer(asked.call_id, approve=approve, by=ANNA)
+    return await gate.call("mail.send", to=to, project=project, request_id=f"mail-{to}")
 
 
 async def erase(gate: Gate, call_id: str) -> None:

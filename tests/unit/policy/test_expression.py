@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from types import MappingProxyType
@@ -91,6 +92,12 @@ def test_an_error_never_shows_the_values() -> None:
         with pytest.raises(ExpressionError) as refused:
             compile_expression(source).evaluate(env)
         assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("letters", "shown"), [(80, "x" * 80), (81, "x" * 77 + "...")])
+def test_an_error_quotes_no_more_than_fits_on_a_line(letters: int, shown: str) -> None:
+    with pytest.raises(ExpressionError, match=f"^`{re.escape(shown)}` is not a known name"):
+        compile_expression("x" * letters)
 
 
 @pytest.mark.parametrize(

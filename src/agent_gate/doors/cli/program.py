@@ -21,7 +21,7 @@ def run(args: Sequence[str]) -> int:
         code = _invoke(args)
         _flush()
     except BrokenPipeError:
-        return _nobody_reads()
+        return nobody_reads()
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except Exception as error:
@@ -65,7 +65,7 @@ def _tell(fault: faults.Fault, as_json: bool) -> int:
         code = faults.tell(fault, as_json=as_json)
         _flush()
     except OSError:
-        return _nobody_reads(fault.exit)
+        return nobody_reads(fault.exit)
     return code
 
 
@@ -86,7 +86,7 @@ def _flush() -> None:
         sys.stdout.flush()
 
 
-def _nobody_reads(code: Exit = Exit.ERROR) -> int:
+def nobody_reads(code: Exit = Exit.ERROR) -> int:
     """Whoever read our output has gone, or it cannot be written: be quiet, also while Python shuts down."""
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

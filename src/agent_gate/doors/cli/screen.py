@@ -122,8 +122,7 @@ def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]], who
         table.add_column(column, no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(cell, style=_COLOUR_OF.get(cell, ""), overflow="fold") for cell in row))
-    colours = "auto" if has_colour(sys.stdout) else None
-    Console(file=sys.stdout, color_system=colours, highlight=False).print(table)
+    Console(file=sys.stdout, color_system="auto" if has_colour(sys.stdout) else None, highlight=False).print(table)
 
 
 def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -54,9 +54,8 @@ def verify(
 
 def _print(report: Report, db: str) -> None:
     word = screen.paint("verified" if report.ok else "broken")
-    screen.say(
-        f"{word}  {db}: {screen.count(report.entries, 'entry', 'entries')} in {screen.count(report.projects, 'project')}"
-    )
+    entries, projects = _entries(report.entries), screen.count(report.projects, "project")
+    screen.say(f"{word}  {db}: {entries} in {projects}")
     for finding in report.problems:
         screen.say(f"  {screen.paint('✗', 'red')} {screen.safe(finding)}")
     if report.more_problems:
@@ -65,9 +64,13 @@ def _print(report: Report, db: str) -> None:
         f"{screen.count(report.erased, 'body', 'bodies')} erased, as the ledger says itself" if report.erased else "",
         ANCHOR_ADVICE.get(report.anchor, "") if report.ok and report.entries else "",
         *(
-            f"the last {screen.count(count, 'entry', 'entries')} of project `{screen.safe(project)}` are not anchored yet"
+            f"the last {_entries(count)} of project `{screen.safe(project)}` not anchored yet"
             for project, count in report.unanchored.items()
         ),
     ]
     for note in filter(None, notes):
         screen.say(screen.paint(f"  {note}", "dim"))
+
+
+def _entries(number: int) -> str:
+    return screen.count(number, "entry", "entries")

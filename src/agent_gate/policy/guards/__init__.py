@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import Policy
+from agent_gate.policy.guards.domains import UrlJudge
+from agent_gate.policy.guards.paths import FileGuard, PathRules, RevertGuard
+from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.layers import Answer
+
+__all__ = ["GUARDED", "Guard", "Surroundings", "build_guards"]
 
 GUARDED = frozenset({"fs.read", "fs.write", "http.get", "shell.run"})
 
@@ -16,17 +20,15 @@ Guard: TypeAlias = Callable[[BoundCall, Facts], Answer]
 """Its reason says allow where it passed, and deny with a code where it did not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where a gate stands: what relative patterns are relative to, and the gate's own files."""
-
-    working_dir: str = "/"
-    protected: tuple[str, ...] = ()
-    """Real paths, files or whole directories, that no tool may write."""
-    secret: tuple[str, ...] = ()
-    """Those of them that no tool may read either."""
-
-
-def build_guards(policy: Policy, surroundings: Surroundings) -> Mapping[str, Guard]:  # noqa: ARG001 -- filled tool by tool
-    """A guard for each guarded tool that has a section under `tools:`."""
-    return {}
+def build_guards(policy: Policy, surroundings: Surroundings) -> Mapping[str, Guard]:
+    """A guard for each guarded tool that has a section under `tools:`, and one for reverts, which make their calls."""
+    guards: dict[str, Guard] = {}
+    files: dict[str, PathRules] = {}
+    for tool, section in (("fs.read", policy.guards.fs_read), ("fs.write", policy.guards.fs_write)):
+        if section is not None:
+            files[tool] = PathRules(tool, section, policy, surroundings)
+            guards[tool] = FileGuard(files[tool])
+    if policy.guards.http_get is not None:
+        guards["http.get"] = UrlJudge(policy.guards.http_get)
+    guards["gate.revert"] = RevertGuard(files.get("fs.write"))
+    return guards

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.errors import ConfigError, GateError
 from agent_gate.model.policy import UrlGuard
-from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.guards.addresses import parse_address, why_not_public
 from agent_gate.policy.guards.urls import normal_host
@@ -50,9 +51,9 @@ class UrlJudge:
         self._section = section
         self._domains = Domains(section.allow_domains)
 
-    def __call__(self, bound: BoundCall, _: Facts) -> Answer:
-        section, found = self._section, bound.resources
-        scheme, host, port = found.get("scheme"), found.get("host"), found.get("port")
+    def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
+        section, given = self._section, bound.resources
+        scheme, host, port = given.get("scheme"), given.get("host"), given.get("port")
         if not isinstance(host, str) or not host:
             return deny("guard", 1003, "the URL of this call was not read")
         if scheme not in section.allow_schemes:
@@ -62,7 +63,7 @@ class UrlJudge:
         pattern = self._domains.match(host)
         if pattern is None:
             return _outside("host", host, "allow_domains", str(self._domains))
-        addresses = found.get("addresses")
+        addresses = facts.found.get("addresses") or _own_address(host)
         if section.deny_private_ips:
             private = _private(host, addresses)
             if private is not None:
@@ -71,10 +72,14 @@ class UrlJudge:
         return Reason("guard", Decision.ALLOW, pattern, text), None
 
 
-def _private(host: str, addresses: Json) -> Answer | None:
+def _own_address(host: str) -> tuple[str, ...]:
+    return () if parse_address(host) is None else (host,)
+
+
+def _private(host: str, addresses: Sequence[str]) -> Answer | None:
     if host == "localhost" or host.endswith(".localhost"):
         return _not_public(host, f"`{host}` is this host, not a public address")
-    for address in addresses or ():
+    for address in addresses:
         why = why_not_public(address)
         if why is not None:
             where = f"`{host}`" if address == host else f"`{host}` leads to {address}, which"

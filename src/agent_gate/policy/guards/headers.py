@@ -37,7 +37,7 @@ def agent_headers(given: Mapping[str, str]) -> Headers:
     for name, value in given.items():
         lower = name.lower()
         if not _TOKEN(name):
-            raise _bad(f"{ascii(name[:SHOWN_CHARS_MAX])} is not the name of a header", "use letters, digits and `-`")
+            raise _bad(f"{name[:SHOWN_CHARS_MAX]!a} is not the name of a header", "use letters, digits and `-`")
         if lower in _OURS or lower.startswith("proxy-"):
             raise _bad(f"header `{name}` is the gate's to set", "leave it out")
         if lower in headers:

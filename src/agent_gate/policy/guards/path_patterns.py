@@ -18,25 +18,11 @@ class PathPattern:
     source: str
     fixed: str
     """What it says without wildcards, from the root; empty where it begins with `**` and is meant anywhere."""
-    _below: Callable[[str], bool]
-    """Whether what comes after the fixed part fits the rest of the pattern; gets "" for the fixed part itself."""
-
-    def matches(self, path: str) -> bool:
-        rest = self._rest(path)
-        return rest is not None and self._below(rest)
+    matches: Callable[[str], bool]
 
     def hides(self, path: str) -> bool:
         """Whether a path that it matches has, after the fixed part, a name that begins with a dot."""
-        rest = self._rest(path) or ""
-        return rest.startswith(".") or "/." in rest
-
-    def _rest(self, path: str) -> str | None:
-        fixed = self.fixed
-        if not path.startswith(fixed):
-            return None
-        if len(path) == len(fixed):
-            return ""
-        return path[len(fixed) + 1 :] if path[len(fixed)] == "/" else None
+        return "/." in path[len(self.fixed) :]
 
 
 def compile_patterns(
@@ -50,12 +36,9 @@ def compile_patterns(
     patterns = []
     for source in sources:
         names, wild = _parts(source, working_dir, denies)
-        below = _below(wild)
-        as_written = normal("/".join(names))
-        patterns.append(PathPattern(source, as_written, below))
-        really = links.get("/".join(names), as_written)
-        if really != as_written:
-            patterns.append(PathPattern(source, "" if really == "/" else really, below))
+        fixed = "/".join(names)
+        as_written, really = normal(fixed), normal(links.get(fixed, fixed))
+        patterns += [PathPattern(source, base, _matches(base, wild)) for base in dict.fromkeys((as_written, really))]
     return tuple(patterns)
 
 
@@ -102,21 +85,28 @@ def _parts(source: str, working_dir: str, denies: bool) -> tuple[list[str], list
     return [*base, *names[:wild_from]], names[wild_from:]
 
 
-def _below(wild: Sequence[str]) -> Callable[[str], bool]:
+def _matches(fixed: str, wild: Sequence[str]) -> Callable[[str], bool]:
+    below = f"{fixed}/"
     if not wild:
-        return _is_itself
+        return lambda path: path == fixed
     if list(wild) == [_ANY_NAMES]:
-        return _is_anything
+        return lambda path: path.startswith(below) or path == fixed
+    if not fixed and len(wild) == 3 and wild[0] == wild[2] == _ANY_NAMES and not is_glob(wild[1]):
+        return _has_name(wild[1])
     steps: list[Matcher | None] = [None if name == _ANY_NAMES else matcher(name) for name in wild]
-    return lambda rest: _fits(steps, rest.split("/") if rest else [])
+
+    def match(path: str) -> bool:
+        if not path.startswith(below):
+            return path == fixed and _fits(steps, ())
+        return _fits(steps, path[len(below) :].split("/"))
+
+    return match
 
 
-def _is_itself(rest: str) -> bool:
-    return not rest
-
-
-def _is_anything(_: str) -> bool:
-    return True
+def _has_name(name: str) -> Callable[[str], bool]:
+    """For `**/.env` in lists that deny, of which there are many."""
+    inside, last = f"/{name}/", f"/{name}"
+    return lambda path: path.endswith(last) or inside in path
 
 
 def _fits(steps: Sequence[Matcher | None], names: Sequence[str]) -> bool:

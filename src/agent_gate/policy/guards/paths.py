@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import PathGuard, Policy
@@ -11,6 +12,7 @@ from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.layers import Answer, deny
+from agent_gate.policy.signature import shown
 
 _OF_PROCESSES = "/proc/[0-9]*/**"
 """Memory, environment and open files of every process: the gate's own secrets among them."""
@@ -18,8 +20,15 @@ _NAMED_MAX = 5
 """How many patterns of a list a message names."""
 
 
+class _Refusal(NamedTuple):
+    code: int
+    what: str
+    suggestion: str
+    rule: str = ""
+
+
 class PathRules:
-    """The lists of one tool, compiled; pure, so that a recorded call can be judged again."""
+    """What the policy says of files to one tool, compiled; pure, so that a recorded call can be judged again."""
 
     def __init__(self, tool: str, section: PathGuard, policy: Policy, around: Surroundings) -> None:
         self.tool, self.section = tool, section
@@ -33,80 +42,83 @@ class PathRules:
         self._protected = compiled((*policy.protected_paths, _OF_PROCESSES), denies=True)
         self._denied = compiled(section.deny_paths, denies=True)
         self._allowed = compiled(section.allow_paths, denies=False)
+        self._passed: dict[str, Answer] = {
+            source: (Reason("guard", Decision.ALLOW, source), None) for source in section.allow_paths
+        }
 
     def judge(self, path: str, found: Mapping[str, Json], given: str = "") -> Answer:
-        """`found` is what binding saw of the object: type, links, size, another name of a protected file."""
-        shown = _shown(path, given)
-        refused = self._judge_name(path, found, shown) or self._judge_object(found, shown)
-        return refused or (Reason("guard", Decision.ALLOW, self._covering(path)), None)
+        """`path` is the real one, `given` the agent's word for it.
 
-    def _judge_name(self, path: str, found: Mapping[str, Json], shown: str) -> Answer | None:
+        `found` is what binding saw: `type`, `nlink`, `size`, and `same_as` where it is another name of a file of ours.
+        """
+        allowed = self._judge_name(path, found)
+        refusal = allowed if isinstance(allowed, _Refusal) else self._judge_object(found)
+        if refusal is not None:
+            return deny("guard", refusal.code, _shown(path, given) + refusal.what, refusal.suggestion, refusal.rule)
+        assert isinstance(allowed, PathPattern)
+        return self._passed[allowed.source]
+
+    def _judge_name(self, path: str, found: Mapping[str, Json]) -> PathPattern | _Refusal:
+        """The allow pattern that covers the path, or why none may."""
         same = found.get("same_as")
-        if self._is_protected(path) or (isinstance(same, str) and self._is_protected(same)):
-            return self._deny(1021, f"{shown} is one of the gate's own files or under protected_paths", _HANDS_OFF)
+        if self._is_protected(path) or (same is not None and self._is_protected(same)):
+            return _Refusal(1021, " is one of the gate's own files or under protected_paths", _HANDS_OFF)
         for pattern in self._denied:
             if pattern.matches(path):
-                return self._deny(
-                    1002,
-                    f"{shown} is under deny_paths of {self.tool} ({pattern.source})",
-                    "narrow it there, or leave this file alone",
-                    pattern.source,
-                )
-        covering = [pattern for pattern in self._allowed if pattern.matches(path)]
-        if not covering:
-            return self._outside(shown)
-        if not self.section.allow_hidden and all(pattern.hides(path) for pattern in covering):
-            return self._deny(
-                1002,
-                f"{shown} is hidden: a name after the fixed part of `{covering[0].source}` begins with a dot",
-                f"name it in allow_paths of {self.tool}, or set allow_hidden: true there",
-                covering[0].source,
-            )
-        return None
+                what = f" is under deny_paths of {self.tool} ({pattern.source})"
+                return _Refusal(1002, what, "narrow it there, or leave this file alone", pattern.source)
+        hiding = None
+        for pattern in self._allowed:
+            if pattern.matches(path):
+                if self.section.allow_hidden or not pattern.hides(path):
+                    return pattern
+                hiding = hiding or pattern
+        return self._outside() if hiding is None else self._hidden(hiding)
 
     def _is_protected(self, path: str) -> bool:
         for own in self._own:
             if path.startswith(own) and (len(path) == len(own) or path[len(own)] == "/"):
                 return True
-        return any(pattern.matches(path) for pattern in self._protected)
+        for pattern in self._protected:  # noqa: SIM110 -- `any` over a generator takes twice as long
+            if pattern.matches(path):
+                return True
+        return False
 
-    def _outside(self, shown: str) -> Answer:
+    def _outside(self) -> _Refusal:
         sources = self.section.allow_paths
         if not sources:
-            return self._deny(1002, f"{shown}: allow_paths of {self.tool} is empty, so nothing is allowed", "add it")
+            return _Refusal(1002, f" is not allowed: allow_paths of {self.tool} is empty", "add it there")
         named = ", ".join(sources[:_NAMED_MAX]) + (", …" if len(sources) > _NAMED_MAX else "")
-        return self._deny(
+        verb = "write" if self._writes else "read"
+        return _Refusal(
             1002,
-            f"{shown} is outside allow_paths of {self.tool} ({named})",
-            f"add it there, or {'write' if self._writes else 'read'} a file that they cover",
+            f" is outside allow_paths of {self.tool} ({named})",
+            f"add it there, or {verb} a file that they cover",
         )
 
-    def _judge_object(self, found: Mapping[str, Json], shown: str) -> Answer | None:
-        kind, size = found.get("type"), found.get("size", 0)
+    def _hidden(self, pattern: PathPattern) -> _Refusal:
+        return _Refusal(
+            1002,
+            f" is hidden: a name after the fixed part of `{pattern.source}` begins with a dot",
+            f"name it in allow_paths of {self.tool}, or set allow_hidden: true there",
+            pattern.source,
+        )
+
+    def _judge_object(self, found: Mapping[str, Json]) -> _Refusal | None:
+        kind, size, most = found.get("type"), found.get("size", 0), self.section.max_size_bytes
         if kind not in ("file", "absent"):
-            return self._deny(1002, f"{shown} is a {kind}, and only regular files are served", "name a file")
+            return _Refusal(1002, f" is a {kind}, and only regular files are served", "name a file")
         if found.get("nlink", 1) > 1 and (self._writes or not self.section.allow_hardlinks):
             remedy = "write a new file instead" if self._writes else f"set allow_hardlinks: true under {self.tool}"
-            return self._deny(1002, f"{shown} has other names besides this one (hard links)", remedy)
-        most = self.section.max_size_bytes
+            return _Refusal(1002, " has other names besides this one (hard links)", remedy)
         if size > most:
             whole = "would have" if self._writes else "has"
-            return self._deny(
-                1006,
-                f"{shown} {whole} {size} bytes, more than max_size_bytes of {self.tool} ({most})",
-                "raise it there" if self._writes else "raise it there, or read a smaller file",
-            )
+            what = f" {whole} {size} bytes, more than max_size_bytes of {self.tool} ({most})"
+            return _Refusal(1006, what, f"raise it there, or {'write less' if self._writes else 'read a smaller file'}")
         return None
 
-    def _covering(self, path: str) -> str:
-        hidden = self.section.allow_hidden
-        return next(p.source for p in self._allowed if p.matches(path) and (hidden or not p.hides(path)))
 
-    def _deny(self, code: int, detail: str, suggestion: str, rule: str = "") -> Answer:
-        return deny("guard", code, detail, suggestion, rule)
-
-
-_HANDS_OFF = "choose another file; no setting opens this one"
+_HANDS_OFF = "choose another file; no setting of the policy opens this one"
 
 
 class FileGuard:
@@ -116,12 +128,11 @@ class FileGuard:
         self._rules = rules
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
-        given = bound.args.get("path", "")
-        return self._rules.judge(bound.resources["path"], facts.found, given if isinstance(given, str) else "")
+        return self._rules.judge(bound.resources["path"], facts.found, bound.args["path"])
 
 
 class RevertGuard:
-    """For a revert that writes a file: grants nothing, and refuses what `fs.write` would be refused."""
+    """For a revert that writes a file: it grants nothing, and refuses what `fs.write` would be refused."""
 
     def __init__(self, rules: PathRules | None) -> None:
         self._rules = rules
@@ -131,7 +142,8 @@ class RevertGuard:
         if path is None:
             return _SILENT
         if self._rules is None:
-            return deny("guard", 1001, "`fs.write` has no section under tools: in the policy", "add `tools: {fs.write: …}`")
+            detail = f"`{printable(path)}` would be written, and `fs.write` has no section under tools: in the policy"
+            return deny("guard", 1001, detail, "add `tools: {fs.write: …}`")
         reason, problem = self._rules.judge(path, facts.found)
         return (reason, problem) if problem else _SILENT
 
@@ -140,15 +152,15 @@ _SILENT: Answer = Reason("guard"), None
 
 
 def _shown(path: str, given: str) -> str:
-    """The real name, and the agent's own word for it where that is another; on one line, nothing invisible."""
-    real = printable(path)
+    """The real name, and the agent's own word for it where that is another."""
+    real = shown(printable(path))
     if not given or path == given or path.endswith(f"/{given.removeprefix('./')}"):
         return f"`{real}`"
-    return f"`{printable(given)}` (really `{real}`)"
+    return f"`{shown(printable(given))}` (really `{real}`)"
 
 
 def printable(text: str) -> str:
-    """Control, bidirectional and other invisible characters written out."""
+    """On one line, with control, bidirectional and other invisible characters written out."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
+    return "".join(char if char.isprintable() else f"U+{ord(char):04X}" for char in text)

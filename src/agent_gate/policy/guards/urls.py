@@ -1,8 +1,8 @@
 """A URL, read once by one strict parser: what is judged, shown, signed and dialled all comes from this object.
 
-What readers of URLs disagree about is refused rather than guessed: user names before the host, backslashes, white space,
-escapes or compatibility characters in hosts, and addresses in any form but the full one. A fragment never leaves the
-client, so it is dropped.
+What readers of URLs disagree about is refused rather than guessed: user names before the host, backslashes, white
+space, escapes or compatibility characters in hosts, and addresses in any form but the full one. A fragment never leaves
+the client, so it is dropped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Url:
 
     @property
     def resources(self) -> dict[str, Json]:
-        """What the guard judges before any name is looked up."""
+        """What the guard judges, and an approval rests on: not the addresses, which change from hour to hour."""
         return {"scheme": self.scheme, "host": self.host, "port": self.port}
 
     @property

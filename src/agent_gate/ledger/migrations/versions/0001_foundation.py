@@ -43,7 +43,7 @@ def _create_chain() -> None:
     op.create_index("entries_chain", "entries", ["project", "seq"], unique=True)
     op.create_index("entries_call", "entries", ["call_id"], sqlite_where=sa.text("call_id IS NOT NULL"))
     op.create_index("entries_run", "entries", ["run_id"], sqlite_where=sa.text("run_id IS NOT NULL"))
-    for kind in ("policy", "run", "erased"):
+    for kind in ("policy", "tools", "run", "erased"):
         op.create_index(f"entries_{kind}_kind", "entries", ["id"], sqlite_where=sa.text(f"kind = '{kind}'"))
     op.create_table(
         "heads",

@@ -1,0 +1,223 @@
+"""Replaying a run: recorded results are returned, verdicts and pure transitions are computed again and compared."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agent_gate.config import policy_from
+from agent_gate.history.rejudge import Rejudge, policy_source
+from agent_gate.history.replay import replay_transitions
+from agent_gate.history.report import run_of, steps_of
+from agent_gate.ledger.reader import one_moment, open_reader
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.codec import canonical, hash_of, restore, sha256_hex
+from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.errors import GateError, ReplayError
+from agent_gate.model.moment import iso
+from agent_gate.model.verdict import Verdict
+from agent_gate.policy.guards import Surroundings
+from agent_gate.policy.judge import Judge
+from agent_gate.ports import Clock, Ids, Transition
+
+Find = Callable[[str], Transition | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One place where the record and its replay part."""
+
+    code: int
+    what: str
+    call_id: str = ""
+    step_index: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value not in ("", None)}
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    run_id: str
+    """The new run, of mode `replay`."""
+    original_run_id: str
+    steps: list[dict[str, Any]]
+    """What was recorded, bit for bit."""
+    mismatches: list[Mismatch]
+    """Where the run, under its own policy, would not come out as recorded."""
+    changes: list[Mismatch]
+    """Where another policy would have judged otherwise."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "run_id": self.run_id,
+            "original_run_id": self.original_run_id,
+            "steps": self.steps,
+            "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
+            "changes": [change.to_json() for change in self.changes],
+        }
+
+
+async def replay_run(
+    ledger: SqliteLedger,
+    run_id: str,
+    *,
+    clock: Clock,
+    ids: Ids,
+    find: Find,
+    surroundings: Surroundings | None = None,
+    other: Judge | None = None,
+) -> Replayed:
+    """Nothing is executed; the replay is itself a run in the ledger, linked to its original."""
+    reader = open_reader(ledger.files.db)
+    try:
+        with one_moment(reader):
+            run = run_of(reader, run_id)
+            steps = steps_of(reader, run["run_id"])
+            mismatches = list(_mismatches(reader, run, steps, find, surroundings))
+            changes = list(_changes(reader, run["run_id"], other)) if other else []
+            project = _project_of(reader, run["run_id"])
+    finally:
+        reader.close()
+    new_id = ids.new()
+    await _record(ledger, project, new_id, run, steps, mismatches, clock, ids)
+    return Replayed(new_id, run["run_id"], steps, mismatches, changes)
+
+
+def _mismatches(
+    reader: sqlite3.Connection,
+    run: dict[str, Any],
+    steps: list[dict[str, Any]],
+    find: Find,
+    surroundings: Surroundings | None,
+) -> Iterator[Mismatch]:
+    for name in ("plan", "policy"):
+        if run[f"{name}_json"] is None or sha256_hex(run[f"{name}_json"].encode()) != run[f"{name}_hash"]:
+            yield Mismatch(4002, f"the recorded {name} is not the one that the run was made with")
+    if run["plan_json"] is not None:
+        yield from _against_plan(restore(run["plan_json"].encode()), steps)
+    yield from _hashes(steps)
+    yield from _verdicts(reader, run, surroundings)
+    calls = {step["call_id"]: step.get("step_index") for step in steps}
+    for difference in replay_transitions(reader, _project_of(reader, run["run_id"]), find):
+        if difference.call_id in calls:
+            yield Mismatch(4004, difference.what, difference.call_id, calls[difference.call_id])
+
+
+def _against_plan(plan: dict[str, Any], steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
+    """Each recorded step must be the plan's, at its place; arguments that refer to earlier steps were filled in."""
+    for step in steps:
+        index = step.get("step_index")
+        if index is None or not 0 <= index < len(plan["steps"]):
+            yield Mismatch(4003, "the plan has no such step", step["call_id"], index)
+            continue
+        planned = plan["steps"][index]
+        if planned["tool"] != step["tool_name"]:
+            yield Mismatch(4003, f"the plan says `{planned['tool']}`", step["call_id"], index)
+        elif "args" in step and not _fits(planned.get("args", {}), step["args"]):
+            yield Mismatch(4003, "the plan has other arguments", step["call_id"], index)
+
+
+def _fits(planned: Any, recorded: Any) -> bool:
+    if isinstance(planned, str) and "${steps." in planned:
+        return True
+    if isinstance(recorded, dict) and set(recorded) == {"$secret"}:
+        return True
+    if isinstance(planned, dict) and isinstance(recorded, dict):
+        return planned.keys() == recorded.keys() and all(_fits(planned[key], recorded[key]) for key in planned)
+    if isinstance(planned, list) and isinstance(recorded, list):
+        return len(planned) == len(recorded) and all(map(_fits, planned, recorded))
+    return bool(planned == recorded)
+
+
+def _hashes(steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
+    for step in steps:
+        result = step["result"]
+        if "args" in step and "input_hash" in result and hash_of(step["args"]) != result["input_hash"]:
+            yield Mismatch(
+                4004, "the arguments are not those that were hashed", step["call_id"], step.get("step_index")
+            )
+        if "data" in result and hash_of(result["data"]) != result.get("output_hash"):
+            yield Mismatch(4004, "the result is not the one that was hashed", step["call_id"], step.get("step_index"))
+
+
+def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings | None) -> Iterator[Mismatch]:
+    """Every verdict again, under the policy that was in force for that very call."""
+    rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
+    for call in rejudge.calls(run_id=run["run_id"]):
+        policy_hash = call.facts.policy_hash
+        if policy_hash not in judges:
+            judges[policy_hash] = _judge_of(reader, policy_hash, surroundings)
+        judge = judges[policy_hash]
+        index = call.bound.request.step_index
+        if judge is None:
+            yield Mismatch(4002, f"the policy {policy_hash} is not recorded", call.call_id, index)
+            continue
+        verdict = rejudge.verdict(call, judge)
+        if verdict.decision is not call.decision or _rules(verdict) != call.rules:
+            was = f"{call.decision.value} by {', '.join(call.rules) or 'no rule'}"
+            now = f"{verdict.decision.value} by {', '.join(_rules(verdict)) or 'no rule'}"
+            yield Mismatch(4004, f"the verdict was {was} and is now {now}", call.call_id, index)
+
+
+def _changes(reader: sqlite3.Connection, run_id: str, other: Judge) -> Iterator[Mismatch]:
+    rejudge = Rejudge(reader)
+    for call in rejudge.calls(run_id=run_id):
+        verdict = rejudge.verdict(call, other)
+        if verdict.decision is not call.decision:
+            text = f"{', '.join(call.bound.signatures)}: {call.decision.value} would be {verdict.decision.value}"
+            yield Mismatch(4004, text, call.call_id, call.bound.request.step_index)
+
+
+def _rules(verdict: Verdict) -> tuple[str, ...]:
+    return tuple(reason.rule for reason in verdict.reasons if reason.rule)
+
+
+def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings | None) -> Judge | None:
+    source = policy_source(reader, policy_hash)
+    try:
+        return None if source is None else Judge(policy_from(source), surroundings)
+    except GateError as error:
+        raise ReplayError(f"the recorded policy cannot be read: {error.problem.detail}", code=4002) from error
+
+
+def _project_of(reader: sqlite3.Connection, run_id: str) -> str:
+    row = reader.execute("SELECT project FROM entries WHERE run_id = ? ORDER BY id LIMIT 1", (run_id,)).fetchone()
+    return str(row[0])
+
+
+async def _record(
+    ledger: SqliteLedger,
+    project: str,
+    new_id: str,
+    run: dict[str, Any],
+    steps: list[dict[str, Any]],
+    mismatches: list[Mismatch],
+    clock: Clock,
+    ids: Ids,
+) -> None:
+    now = iso(clock.now())
+    statuses = [step["result"]["status"] for step in steps]
+    begin = {
+        "instance": ledger.instance,
+        "mode": "replay",
+        "original_run_id": run["run_id"],
+        "plan_hash": run["plan_hash"],
+        "policy_hash": run["policy_hash"],
+        "salt": ids.salt(),
+        "total_steps": run["total_steps"],
+    }
+    end = {
+        "completed_steps": statuses.count("success"),
+        "denied_steps": statuses.count("denied") + statuses.count("expired"),
+        "failed_steps": statuses.count("error") + statuses.count("unknown"),
+        "mismatches": [mismatch.to_json() for mismatch in mismatches[:1000]],
+        "salt": ids.salt(),
+    }
+    drafts = (
+        Draft(Kind.RUN, now, canonical(begin), run_id=new_id, status="running"),
+        Draft(Kind.RUN, now, canonical(end), run_id=new_id, status="failed" if mismatches else "completed"),
+    )
+    await ledger.commit(Work(project, drafts))

@@ -1,0 +1,187 @@
+"""How a program reads its command line: the options that it may be given, and what its operands stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Protocol
+
+
+class Reach(Enum):
+    """Which files a program reads."""
+
+    NAMED = "named"
+    """Those that its command line names."""
+    BELOW = "below"
+    """What lies below them, too."""
+    ALL = "all"
+    """Any: it finds them by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a command line makes its program touch, as far as reading the line can tell."""
+
+    reads: tuple[str, ...] = ()
+    """Paths as written."""
+    mentions: tuple[str, ...] = ()
+    """Words that are paths where such a file exists, and something else, such as a revision, where none does."""
+    reach: Reach = Reach.NAMED
+    repository: bool = False
+    """Whether it reads a git repository, whose configuration can name programs."""
+    starts_programs: bool = False
+
+
+class Refused(Exception):
+    """Something in a command line that its program may not be given."""
+
+
+class Program(Protocol):
+    def __call__(self, words: Sequence[str], /) -> Use:
+        """What the words after the program's name make it touch; raises Refused."""
+        ...
+
+
+_FLAG, _TEXT, _PATH, _OPTIONAL = "", "=", "@", "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A command line in its parts."""
+
+    options: tuple[tuple[str, str | None], ...]
+    operands: tuple[str, ...]
+    paths: tuple[str, ...]
+    """The values of options that are paths."""
+
+    def has(self, names: frozenset[str]) -> bool:
+        return any(name in names for name, _ in self.options)
+
+    def values(self, *names: str) -> tuple[str, ...]:
+        return tuple(value for name, value in self.options if name in names and value is not None)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The operands that are files; a lone dash is standard input, which is empty here."""
+        return tuple(word for word in self.operands if word != "-")
+
+
+class Syntax:
+    """Options by name: `-x` takes no value, `-x=` a text, `-x@` a path, `-x?` one that may be attached; `-#` a number.
+
+    An option that is not listed is refused, and so is a shortened one, because some program may know it as another.
+    """
+
+    def __init__(self, *specs: str, common: str = "--help --version") -> None:
+        self._specs = (*specs, common)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        names = " ".join(self._specs).split()
+        return {name.rstrip("=@?"): name[len(name.rstrip("=@?")) :] for name in names}
+
+    def read(self, words: Sequence[str]) -> Read:
+        options: list[tuple[str, str | None]] = []
+        operands: list[str] = []
+        paths: list[str] = []
+        waiting = iter(words)
+        for word in waiting:
+            if word[:1] != "-" or word == "-":
+                operands.append(word)
+                continue
+            if word == "--":
+                operands.extend(waiting)
+                break
+            for name, kind, value in self._split(word):
+                if kind in (_TEXT, _PATH) and value is None:
+                    value = next(waiting, None)  # noqa: PLW2901 -- the value stands in the next word
+                    if value is None:
+                        raise Refused(f"`{name}` has no value")
+                options.append((name, value))
+                if kind == _PATH and value is not None:
+                    paths.append(value)
+        return Read(tuple(options), tuple(operands), tuple(paths))
+
+    def _split(self, word: str) -> list[tuple[str, str, str | None]]:
+        """The options in one word, each with its kind and the value that is attached to it."""
+        kinds = self._kinds
+        kind = kinds.get(word)
+        if kind is not None:
+            return [(word, kind, None)]
+        if word.startswith("--"):
+            name, _, value = word.partition("=")
+            kind = kinds.get(name)
+            if kind is None or kind == _FLAG:
+                raise Refused(f"`{name}` is not an option that it may be given")
+            return [(name, kind, value)]
+        if "-#" in kinds and word[1:].isdigit():
+            return [("-#", _FLAG, word[1:])]
+        return self._split_letters(word)
+
+    def _split_letters(self, word: str) -> list[tuple[str, str, str | None]]:
+        found: list[tuple[str, str, str | None]] = []
+        for at, letter in enumerate(word[1:], 1):
+            name = f"-{letter}"
+            kind = self._kinds.get(name)
+            if kind is None:
+                raise Refused(f"`{name}` is not an option that it may be given")
+            if kind != _FLAG:
+                return [*found, (name, kind, word[at + 1 :] or None)]
+            found.append((name, kind, None))
+        return found
+
+
+class Reader:
+    """A program that reads the files that it is named, and prints."""
+
+    def __init__(
+        self,
+        *specs: str,
+        reach: Reach = Reach.NAMED,
+        below: str = "",
+        default: str = "",
+        default_below: str = "",
+        texts: int = 0,
+        instead_of_texts: str = "",
+        operands_max: int | None = None,
+    ) -> None:
+        """`below` names the options that make it descend; `texts` counts the operands before the first file."""
+        self._syntax = Syntax(*specs)
+        self._reach, self._below = reach, frozenset(below.split())
+        self._default, self._default_below = default, default_below
+        self._texts, self._instead = texts, frozenset(instead_of_texts.split())
+        self._operands_max = operands_max
+
+    def __call__(self, words: Sequence[str], /) -> Use:
+        read = self._syntax.read(words)
+        _check_count(read.operands, self._operands_max)
+        reach = Reach.BELOW if read.has(self._below) else self._reach
+        operands = read.operands if read.has(self._instead) else read.operands[self._texts :]
+        default = self._default_below if reach is Reach.BELOW and self._default_below else self._default
+        files = tuple(word for word in operands if word != "-") if operands else (default,) if default else ()
+        return Use(read.paths + files, reach=reach)
+
+
+class Talker:
+    """A program that reads no file: its operands are texts."""
+
+    def __init__(self, *specs: str, operands_max: int | None = None) -> None:
+        self._syntax = Syntax(*specs)
+        self._operands_max = operands_max
+
+    def __call__(self, words: Sequence[str], /) -> Use:
+        read = self._syntax.read(words)
+        _check_count(read.operands, self._operands_max)
+        return Use(read.paths)
+
+
+def _check_count(operands: Sequence[str], most: int | None) -> None:
+    if most is not None and len(operands) > most:
+        raise Refused(f"`{operands[most]}` is one operand too many")
+
+
+def free(words: Sequence[str], /) -> Use:  # noqa: ARG001 -- whatever they are
+    """A program whose every word is a text."""
+    return Use()

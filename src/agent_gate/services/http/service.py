@@ -1,0 +1,229 @@
+"""`http.get`: a name is looked up only where nothing refuses it, and each redirect is judged like a call of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agent_gate.bindings.names import Resolver, SystemResolver, addresses_of
+from agent_gate.model.builtin import HTTP_GET
+from agent_gate.model.call import BoundCall, CallRequest, Facts
+from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
+from agent_gate.model.limits import LOOKUP_TIMEOUT_S, SHOWN_CHARS_MAX
+from agent_gate.model.policy import UrlGuard
+from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.policy.guards.headers import Headers, agent_headers, for_other_origin
+from agent_gate.policy.guards.urls import Url, parse_url
+from agent_gate.ports import Binding, Clock, Hand, Judge, Ledger
+from agent_gate.services.http.body import readable
+from agent_gate.toolkit import make_hand
+
+if TYPE_CHECKING:
+    from agent_gate.services.http.exchange import Network, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    """One call of `http.get`, with all that judging its redirects needs."""
+
+    url: Url
+    headers: Headers
+    request: CallRequest
+    args: Mapping[str, Json]
+    judge: Judge
+    facts: Facts
+
+    @property
+    def section(self) -> UrlGuard:
+        section = self.judge.policy.guards.http_get
+        assert section is not None, "a guarded tool without a section is denied"
+        return section
+
+    def verdict(self, url: Url, addresses: Sequence[str] = ()) -> Verdict:
+        """What the whole policy says of a URL, asked for on behalf of this call."""
+        args = {**self.args, "url": url.text}
+        bound = BoundCall("", self.request, args, args, (url.signature,), "", "", url.resources)
+        return self.judge.decide(bound, replace(self.facts, found=_found(addresses)), HTTP_GET)
+
+
+def _found(addresses: Sequence[str]) -> dict[str, Json]:
+    """What binding saw in the world: a fact beside the call, which may differ when it is bound again."""
+    return {"addresses": list(addresses)} if addresses else {}
+
+
+class HttpService:
+    name = "http"
+    dependencies: Sequence[str] = ()
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        can_ask: bool = True,
+        resolver: Resolver | None = None,
+        network: Network | None = None,
+        tls: ssl.SSLContext | None = None,
+        lookup_timeout_s: float = LOOKUP_TIMEOUT_S,
+    ) -> None:
+        self._ledger, self._clock, self._can_ask = ledger, clock, can_ask
+        self._resolver = resolver or SystemResolver()
+        self._network, self._tls = network, tls
+        self._lookup_timeout_s = lookup_timeout_s
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return (HTTP_GET,)
+
+    def hands(self) -> Sequence[Hand]:
+        return [make_hand(HTTP_GET, self.name, bind=self._bind)]
+
+    async def start(self) -> None: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
+        raise ToolError(f"`{tool_name}` runs inside the gate, on addresses that were judged")
+
+    async def health_check(self) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+    async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+        url = parse_url(args["url"])
+        headers = agent_headers(args.get("headers", {}))
+        facts = await self._facts(request, url, judge)
+        errand = _Errand(url, headers, request, args, judge, facts)
+        addresses = [url.host] if url.is_address else await self._addresses_unless_denied(errand)
+        act = partial(self._fetch, errand, addresses)
+        return Binding((url.signature,), url.resources, act=act, found=_found(addresses))
+
+    async def _facts(self, request: CallRequest, url: Url, judge: Judge) -> Facts:
+        """As the gate will see them, but for what has been used up: that refuses no URL."""
+        now, cooldown = self._clock.now(), judge.policy.cooldown_seconds
+        ceiling = request.agent.mode
+        state = await self._ledger.state(request.project) if judge.needs_state(HTTP_GET) else None
+        return Facts(
+            at=now,
+            mode=request.mode.capped_by(ceiling) if request.mode else ceiling,
+            roles=request.agent.roles,
+            confirmed=request.confirmed,
+            policy_hash="",
+            state_version=state.version if state else 0,
+            state=state.document if state else None,
+            can_ask=self._can_ask,
+            refused_recently=cooldown > 0
+            and await self._ledger.denied_since(request.project, url.signature, now - cooldown),
+        )
+
+    async def _addresses_unless_denied(self, errand: _Errand) -> list[str]:
+        """A look-up tells others the name: there is none for a call that is denied anyway, or only imagined."""
+        if errand.request.simulate or errand.verdict(errand.url).decision is Decision.DENY:
+            return []
+        return await self._look_up(errand, errand.url)
+
+    async def _look_up(self, errand: _Errand, url: Url) -> list[str]:
+        left_s = min(self._lookup_timeout_s, _limit_s(errand))
+        if errand.request.run_ends_at is not None:
+            left_s = min(left_s, errand.request.run_ends_at - self._clock.monotonic())
+        return await addresses_of(url.host, self._resolver, left_s)
+
+    async def _fetch(self, errand: _Errand, addresses: Sequence[str], _: BoundCall) -> Json:
+        limit_s = _limit_s(errand)
+        scope = asyncio.timeout(limit_s)
+        try:
+            async with scope:
+                return await self._follow(errand, addresses)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise ToolError(
+                f"`{errand.url.authority}` did not answer in full within {limit_s:g} s",
+                code=2004,
+                suggestion="try again, or raise timeout_seconds",
+            ) from None
+
+    async def _follow(self, errand: _Errand, addresses: Sequence[str]) -> Json:
+        """From redirect to redirect, each looked up and judged anew, until an answer is final."""
+        url, headers, section = errand.url, errand.headers, errand.section
+        addresses = addresses or await self._cleared(errand, url)
+        followed = 0
+        while (reply := await self._ask(url, addresses, headers, section)).location is not None:
+            if followed == section.max_redirects:
+                raise ToolError(
+                    f"`{_shown(errand.url)}` redirects more than {followed} times", suggestion="raise max_redirects"
+                )
+            followed += 1
+            target = _target(url, reply.location)
+            addresses = await self._cleared(errand, target)
+            if target.origin != url.origin:
+                headers = for_other_origin(headers)
+            url = target
+        return {
+            "status_code": reply.status,
+            "headers": _joined(reply.headers),
+            **readable(reply.body, reply.first("content-type")),
+            "url": url.text,
+        }
+
+    async def _cleared(self, errand: _Errand, url: Url) -> list[str]:
+        """Addresses to dial for a URL that the policy allows without asking anybody."""
+        addresses = [url.host] if url.is_address else []
+        _must_allow(errand.verdict(url, addresses), url)
+        if not addresses:
+            addresses = await self._look_up(errand, url)
+            _must_allow(errand.verdict(url, addresses), url)
+        return addresses
+
+    async def _ask(self, url: Url, addresses: Sequence[str], headers: Headers, section: UrlGuard) -> Reply:
+        import httpcore2  # noqa: PLC0415 -- a fifth of a second that only those who fetch pay
+
+        from agent_gate.services.http import exchange  # noqa: PLC0415 -- it imports httpcore2
+
+        if self._network is None:
+            self._network = httpcore2.AnyIOBackend()
+        if self._tls is None and url.scheme == "https":
+            self._tls = ssl.create_default_context()
+        return await exchange.get(url, addresses, headers, section.max_response_bytes, self._network, self._tls)
+
+
+def _limit_s(errand: _Errand) -> float:
+    limit_s = errand.section.timeout_seconds
+    return min(float(errand.args.get("timeout", limit_s)), limit_s)
+
+
+def _target(url: Url, location: str) -> Url:
+    try:
+        return url.join(location)
+    except GateError as error:
+        raise PolicyDeniedError(
+            f"the redirect of `{_shown(url)}` is refused: {error.problem.detail}", code=1003
+        ) from None
+
+
+def _must_allow(verdict: Verdict, url: Url) -> None:
+    if verdict.problem is not None:
+        problem = verdict.problem
+        raise PolicyDeniedError(
+            f"the redirect to `{_shown(url)}` is refused: {problem.detail}",
+            code=problem.code,
+            suggestion=problem.suggestion,
+        )
+    if verdict.decision is not Decision.ALLOW:
+        raise PolicyDeniedError(
+            f"the redirect to `{_shown(url)}` would need a person's agreement", suggestion="call that URL itself"
+        )
+
+
+def _joined(headers: Sequence[tuple[str, str]]) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        joined[name] = f"{joined[name]}, {value}" if name in joined else value
+    return joined
+
+
+def _shown(url: Url) -> str:
+    return url.text[:SHOWN_CHARS_MAX]
