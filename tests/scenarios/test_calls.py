@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ import pytest
 from agent_gate import Outcome, PolicyDeniedError, StorageError, ToolError, tool, transition
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.outcome import Status
-from agent_gate.model.tool import Json
+from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.toolkit import hand_of
+from agent_gate.ports import Binding
+from agent_gate.toolkit import HANDS, hand_of
 from tests.gates import (
     ALLOW_ALL,
     NOON,
@@ -30,6 +33,7 @@ from tests.gates import (
     run_elsewhere,
     sender,
     soon,
+    until,
 )
 
 
@@ -215,26 +219,20 @@ async def test_a_tool_s_own_timeout_error_is_a_failure_and_not_the_gate_s_timeou
         assert code_of(await gate.call("impatient")) == 2003
 
 
-@pytest.mark.parametrize("blocking", [False, True], ids=["async", "blocking"])
-async def test_a_tool_that_takes_too_long_is_cut_off_and_says_that_it_may_have_acted(
-    tmp_path: Path, blocking: bool
-) -> None:
-    import threading
-
+@pytest.mark.parametrize("name", ["slow.async", "slow.blocking"])
+async def test_a_tool_that_takes_too_long_is_cut_off_and_says_that_it_may_have_acted(tmp_path: Path, name: str) -> None:
     gone_on = threading.Event()
-    if blocking:
 
-        @tool("slow", effect="write", timeout_s=0.05)
-        def slow() -> None:
-            gone_on.wait(20)
-    else:
+    @tool("slow.blocking", effect="write", timeout_s=0.05)
+    def slow_blocking() -> None:
+        gone_on.wait(20)
 
-        @tool("slow", effect="write", timeout_s=0.05)
-        async def slow() -> None:
-            await asyncio.Event().wait()
+    @tool("slow.async", effect="write", timeout_s=0.05)
+    async def slow_async() -> None:
+        await asyncio.Event().wait()
 
-    async with a_gate(tmp_path, ALLOW_ALL, slow) as gate:
-        outcome = await soon(gate.call("slow"))
+    async with a_gate(tmp_path, ALLOW_ALL, slow_blocking, slow_async) as gate:
+        outcome = await soon(gate.call(name))
         gone_on.set()
         assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2004)
         assert "may have acted" in str(outcome.error)
@@ -314,10 +312,6 @@ async def test_the_gate_s_own_chain_is_no_project_of_agents(tmp_path: Path) -> N
 
 
 async def test_a_tool_that_touches_nothing_that_can_be_named_is_not_performed(tmp_path: Path) -> None:
-    from dataclasses import replace as changed
-
-    from agent_gate.ports import Binding
-
     acts: list[str] = []
     function = sender(acts)
     released: list[bool] = []
@@ -325,22 +319,20 @@ async def test_a_tool_that_touches_nothing_that_can_be_named_is_not_performed(tm
     async def bind(*_: object) -> Binding:
         return Binding((), release=lambda: released.append(True))
 
-    function.__agent_gate_hand__ = changed(hand_of(function), bind=bind)  # type: ignore[attr-defined]
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
         outcome = await gate.call("mail.send")
         assert (code_of(outcome), acts, released) == (2002, [], [True])
 
 
 async def test_a_binder_that_breaks_fails_the_call_and_not_the_gate(tmp_path: Path) -> None:
-    from dataclasses import replace as changed
-
     acts: list[str] = []
     function = sender(acts)
 
     async def bind(*_: object) -> Any:
         raise KeyError("oops")
 
-    function.__agent_gate_hand__ = changed(hand_of(function), bind=bind)  # type: ignore[attr-defined]
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function, reader([])) as gate:
         outcome = await gate.call("mail.send")
         assert (outcome.status, code_of(outcome), acts) == (Status.ERROR, 2003, [])
@@ -383,8 +375,7 @@ async def test_a_repeated_request_joins_the_one_that_another_process_works_on(tm
         a_gate(tmp_path, ALLOW_ALL, wait_and_send) as two,
     ):
         first = asyncio.create_task(one.call("mail.send", text="hello", request_id="r"))
-        while not entries(one, "performing"):
-            await asyncio.sleep(0)
+        await until(lambda: entries(one, "performing"))
         impatient = await two.call("mail.send", text="hello", request_id="r", wait=False)
         assert (impatient.status, code_of(impatient)) == (Status.UNKNOWN, 2007)
         second = asyncio.create_task(two.call("mail.send", text="hello", request_id="r"))
@@ -471,9 +462,7 @@ async def test_a_call_s_verdict_holds_for_the_state_that_its_intent_stands_on(tm
 
 async def test_rates_slide_by_the_minute_and_by_the_hour(tmp_path: Path) -> None:
     clock = HandClock()
-    async with a_gate(
-        tmp_path, limited(rate={"per_minute": 2, "per_hour": 3}), reader([]), clock=clock
-    ) as gate:
+    async with a_gate(tmp_path, limited(rate={"per_minute": 2, "per_hour": 3}), reader([]), clock=clock) as gate:
         codes = []
         for step_s in (0, 30, 0, 31, 28, 0, 3540, 0, 0):
             clock.advance(step_s)
@@ -545,10 +534,8 @@ async def test_an_act_whose_process_is_gone_is_unknown_and_charged(tmp_path: Pat
             os._exit(9)
 
         async def main():
-            async with a_gate(directory, {"rules": [{"pattern": "*", "action": "allow"}], "limits": LIMITS}, die) as gate:
+            async with a_gate(directory, {**ALLOW_ALL, "limits": {"budget": {"daily": 5}}}, die) as gate:
                 await gate.call("mail.send", request_id="r")
-
-        LIMITS = {"budget": {"daily": 5}}
         """,
     )
     acts: list[str] = []
@@ -595,18 +582,15 @@ async def test_limits_count_each_project_by_itself(tmp_path: Path) -> None:
 
 
 async def test_a_request_may_only_name_a_stricter_mode(tmp_path: Path) -> None:
-    policy = {"rules": [{"pattern": "*", "action": "allow", "when": "mode == 'autonomous'"}], "boundary": "deny_by_default"}
+    policy = {
+        "rules": [{"pattern": "*", "action": "allow", "when": "mode == 'autonomous'"}],
+        "boundary": "deny_by_default",
+    }
     async with a_gate(tmp_path, policy, reader([])) as gate:
         assert code_of(await gate.call("note.read", mode="autonomous")) == 1001
-        wild = agent(mode=_mode("autonomous"))
+        wild = agent(mode=Mode.AUTONOMOUS)
         assert (await gate.call("note.read", agent=wild)).ok
         assert code_of(await gate.call("note.read", agent=wild, mode="interactive")) == 1001
-
-
-def _mode(name: str) -> Any:
-    from agent_gate.model.tool import Mode
-
-    return Mode(name)
 
 
 async def test_confirmed_satisfies_confirmation_and_nothing_else(tmp_path: Path) -> None:

@@ -45,6 +45,3 @@ def real_name(number: int) -> str:
     """The name that the kernel has for what a descriptor stands for, as it is now; not UTF-8 shows as surrogates."""
     return os.readlink(f"/proc/self/fd/{number}")
 
-
-def same_file(number: int, judged: os.stat_result) -> bool:
-    return os.path.samestat(os.fstat(number), judged)

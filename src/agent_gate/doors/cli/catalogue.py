@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Work": ("init", "demo"),
-    "Policy": ("check",),
+    "Work": ("init", "run", "replay", "report", "list-runs", "show-run", "revert", "demo"),
+    "Policy": ("check", "policy"),
     "Record": ("audit", "verify", "export", "state", "project", "db"),
     "Server": ("doctor",),
 }
 
-COMMANDS: Mapping[str, str] = {name: f"agent_gate.doors.cli.{name}" for names in SECTIONS.values() for name in names}
+COMMANDS: Mapping[str, str] = {
+    name: f"agent_gate.doors.cli.{name.replace('-', '_')}" for names in SECTIONS.values() for name in names
+}

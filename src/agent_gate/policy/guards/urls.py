@@ -27,9 +27,9 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 _LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*").fullmatch
 _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)").fullmatch
-_PLAIN = re.compile(r"[A-Za-z0-9_~!$&'()*+,;=:@/?.-]*").fullmatch
-_ODD = re.compile(r"%([0-9A-Fa-f]{2})?|[^A-Za-z0-9_~!$&'()*+,;=:@/?.-]")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_PLAIN = "".join(sorted(_UNRESERVED)).encode() + b"!$&'()*+,;=:@/?"
+_ODD = re.compile(f"%([0-9A-Fa-f]{{2}})?|[^{re.escape(_PLAIN.decode())}]")
 _SIGNED = str.maketrans({character: f"%{ord(character):02X}" for character in "*?[](),"})
 _HOST_CHARS_MAX = 253
 
@@ -94,9 +94,8 @@ def parse_url(text: str) -> Url:
     """The URL in a text; ToolError 2002 where it is malformed, PolicyDeniedError 1003 where it is a disguise."""
     if len(text) > URL_CHARS_MAX:
         raise _bad(f"the URL has {len(text)} characters, more than {URL_CHARS_MAX}", "send less in it")
-    unreadable = _UNREADABLE(text)
-    if unreadable:
-        raise _bad(f"the URL holds U+{ord(unreadable[0]):04X}", "escape it as its UTF-8 bytes: %20 for a space")
+    if not (text.isascii() and text.isprintable()) or " " in text or "\\" in text:
+        _refuse_unreadable(text)
     parts = _PARTS(text)
     if parts is None:
         raise _bad(f"`{_shown(text)}` is not a URL with scheme and host", "write https://host/path")
@@ -113,6 +112,12 @@ def parse_url(text: str) -> Url:
     port = int(found[2]) if found[2] else DEFAULT_PORTS[scheme]
     query = parts["query"]
     return Url(scheme, host, port, _normal_path(parts["path"]), None if query is None else _normal_text(query))
+
+
+def _refuse_unreadable(text: str) -> None:
+    found = _UNREADABLE(text)
+    if found:
+        raise _bad(f"the URL holds U+{ord(found[0]):04X}", "escape it as its UTF-8 bytes: %20 for a space")
 
 
 def normal_host(text: str) -> str:
@@ -154,7 +159,7 @@ def _literal(text: str) -> str:
 
 
 def _normal_text(text: str) -> str:
-    return text if _PLAIN(text) else _ODD.sub(_escape, text)
+    return _ODD.sub(_escape, text) if text.encode().translate(None, _PLAIN) else text
 
 
 def _normal_path(text: str) -> str:

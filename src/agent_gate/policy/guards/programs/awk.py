@@ -21,11 +21,10 @@ _REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n]|\\.)*\])*/")
 _PRINT = frozenset({"print", "printf"})
 _STATEMENT_ENDS = frozenset({";", "\n", "{", "}"})
 _VALUE_KINDS = frozenset({"string", "number", "name"})
-_KEYWORDS = frozenset({"print", "printf", "return", "in", "if", "else", "while", "do", "for", "case", "delete"})
+_KEYWORDS = frozenset({"print", "printf", "return", "in", "else", "do", "case", "delete", "exit"})
+_BEFORE_CONDITION = frozenset({"if", "while", "for", "switch"})
 _FORBIDDEN = re.compile(
-    r"(?<![A-Za-z0-9_])"
-    r"(system|getline|close|fflush|ARGV|ARGC|ARGIND|SYMTAB|FUNCTAB|PROCINFO|ENVIRON|load|include|namespace)"
-    r"(?![A-Za-z0-9_])"
+    r"(?<![A-Za-z0-9_])(system|getline|ARGV|ARGC|SYMTAB|FUNCTAB|PROCINFO)(?![A-Za-z0-9_])", re.ASCII
 )
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=", re.ASCII)
 _FLAGS_WITH_VALUE = ("-F", "-v")
@@ -52,29 +51,55 @@ def awk(words: Sequence[str], /) -> Use:
 
 
 def _check(program: str) -> None:
-    """By tokens, and for the names that open a door also wherever they stand, in case awk divides its text otherwise."""
+    """The names that open a door are refused wherever they stand, in case awk divides its text otherwise than this."""
     forbidden = _FORBIDDEN.search(program)
     if forbidden:
         raise Refused(f"its program uses `{forbidden[1]}`")
-    depth, printing, after_value = 0, False, False
-    at = 0
+    reader, at = _Reader(), 0
     while at < len(program):
-        found = None if program[at] == "/" and not after_value else _TOKEN.match(program, at)
+        if program[at] == "/" and not reader.after_value:
+            found = _REGEX.match(program, at)
+            reader.after_value = True
+        else:
+            found = _TOKEN.match(program, at)
+            if found and found.lastgroup != "blank":
+                reader.take(found.group(), str(found.lastgroup))
         if found is None:
-            regex = _REGEX.match(program, at)
-            if regex is None:
-                raise Refused("its program cannot be read with certainty")
-            at, after_value = regex.end(), True
-            continue
+            raise Refused("its program cannot be read with certainty")
         at = found.end()
-        kind, text = found.lastgroup, found.group()
-        if kind == "blank":
-            continue
-        after_value = (kind in _VALUE_KINDS and text not in _KEYWORDS) or text in (")", "]", "$")
-        if text in ("|", "|&", "@", ">>") or (text == ">" and printing and depth == 0):
+
+
+class _Reader:
+    """Knows where in a program a slash divides and where it opens an expression, and where `>` opens a file."""
+
+    def __init__(self) -> None:
+        self.after_value = False
+        self._printing = False
+        self._previous = ""
+        self._open: list[bool] = []
+        """For each open bracket whether it holds a condition, after which a statement begins."""
+
+    def take(self, text: str, kind: str) -> None:
+        if text in ("|", "|&", "@", ">>") or (text == ">" and self._printing and not self._open):
             raise Refused(f"`{text}` in its program would start a program or open a file")
-        depth += (text in ("(", "[")) - (text in (")", "]"))
-        if text in _PRINT and kind == "name":
-            printing, depth = True, 0
-        elif text in _STATEMENT_ENDS and depth <= 0:
-            printing, depth = False, 0
+        self.after_value = (kind in _VALUE_KINDS and text not in _KEYWORDS) or text in ("]", "$", "++", "--")
+        if text in ("(", "["):
+            self._open.append(self._previous in _BEFORE_CONDITION)
+        elif text in (")", "]"):
+            if not self._open:
+                raise Refused("its program cannot be read with certainty")
+            self.after_value = not self._open.pop()
+        elif text in _PRINT:
+            self._printing = True
+            self._check_outside(text)
+        elif text in _STATEMENT_ENDS and text != "\n":
+            self._printing = False
+            if text != ";":
+                self._check_outside(text)
+        elif text == "\n" and not self._open:
+            self._printing = False
+        self._previous = text
+
+    def _check_outside(self, text: str) -> None:
+        if self._open:
+            raise Refused(f"its program has `{text}` inside of brackets")

@@ -65,7 +65,9 @@ READING: Mapping[str, Program] = {
     "cmp": Reader(
         "-b -i= -l -n= -s --print-bytes --ignore-initial= --verbose --bytes= --quiet --silent", operands_max=2
     ),
-    "column": Reader("-t -x -s= -o= -c= -N= -R= -e --table --separator= --output-separator= --output-width= --fillrows"),
+    "column": Reader(
+        "-t -x -s= -o= -c= -N= -R= -e --table --separator= --output-separator= --output-width= --fillrows"
+    ),
     "comm": Reader(
         "-1 -2 -3 -z --check-order --nocheck-order --output-delimiter= --total --zero-terminated", operands_max=2
     ),
@@ -83,7 +85,9 @@ READING: Mapping[str, Program] = {
         "--dereference --no-dereference --keep-going --no-buffer --no-pad --raw --exclude= --separator= --parameter=",
         "--print0 --apple",
     ),
-    "fmt": Reader("-c -t -s -u -p= -w= -g= -# --crown-margin --tagged-paragraph --split-only --uniform-spacing --width="),
+    "fmt": Reader(
+        "-c -t -s -u -p= -w= -g= -# --crown-margin --tagged-paragraph --split-only --uniform-spacing --width="
+    ),
     "fold": Reader("-b -s -w= -# --bytes --spaces --width="),
     "grep": _GREP,
     "head": Reader(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from agent_gate.policy.guards.programs.grammar import Refused, Syntax, Use
 
@@ -28,15 +29,28 @@ def sed(words: Sequence[str], /) -> Use:
         if not read.operands:
             return Use()
         scripts, files = read.operands[:1], tuple(word for word in read.operands[1:] if word != "-")
-    _Script("\n".join(scripts)).check()
+    _check("\n".join(scripts))
     return Use(files)
+
+
+class _Malformed(Refused):
+    """Not a script: sed will refuse it too, and do nothing."""
+
+
+def _check(text: str) -> None:
+    """Versions of sed differ in whether a bracket hides a delimiter; a script must be harmless either way."""
+    _Script(text, brackets=True).check()
+    if "[" in text:
+        with suppress(_Malformed):
+            _Script(text, brackets=False).check()
 
 
 class _Script:
     """Walks through a script as sed's own reader does; whatever it does not know is refused."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, brackets: bool) -> None:
         self._text = text
+        self._brackets = brackets
         self._at = 0
         self._depth = 0
 
@@ -55,7 +69,7 @@ class _Script:
                 self._skip(_BLANK)
             self._command()
         if self._depth:
-            raise Refused("its script has an unclosed `{`")
+            raise _Malformed("its script has an unclosed `{`")
 
     def _peek(self) -> str:
         return self._text[self._at : self._at + 1]
@@ -83,7 +97,7 @@ class _Script:
             if self._peek() in ("+", "~"):
                 self._at += 1
             if not self._address():
-                raise Refused("its script has half a range of lines")
+                raise _Malformed("its script has half a range of lines")
 
     def _address(self) -> bool:
         first = self._peek()
@@ -103,18 +117,30 @@ class _Script:
         self._skip("IM")
         return True
 
-    def _until(self, delimiter: str) -> None:
-        """Past the next delimiter that is not escaped; a bracket does not hide it from sed either."""
+    def _until(self, delimiter: str, *, regex: bool = True) -> None:
+        """Past the next delimiter that is neither escaped nor hidden by a bracket."""
         if delimiter in ("", "\n", "\\"):
-            raise Refused("its script has an expression without an end")
+            raise _Malformed("its script has an expression without an end")
         while True:
             character = self._take()
             if character == "\\":
                 self._at += 1
             elif character == delimiter:
                 return
+            elif character == "[" and regex and self._brackets:
+                self._bracket()
             elif not character:
-                raise Refused("its script has an expression without an end")
+                raise _Malformed("its script has an expression without an end")
+
+    def _bracket(self) -> None:
+        """Past the `]` of a bracket expression; the first character after `[` or `[^` may be a `]` of the set."""
+        if self._peek() == "^":
+            self._at += 1
+        end = self._text.find("]", self._at + 1)
+        inside = self._text[self._at : end]
+        if end < 0 or "\n" in inside or any(mark in inside for mark in ("[:", "[.", "[=")) and self._classes() < 0:
+            raise _Malformed("its script has a bracket without an end")
+        self._at = (self._classes() if "[" in inside else end) + 1
 
     def _command(self) -> None:
         name = self._take()
@@ -124,7 +150,7 @@ class _Script:
         if name == "}":
             self._depth -= 1
             if self._depth < 0:
-                raise Refused("its script closes a `}` that was never opened")
+                raise _Malformed("its script closes a `}` that was never opened")
         elif name == "s":
             delimiter = self._take()
             self._until(delimiter)
@@ -164,7 +190,7 @@ class _Script:
         self._skip(_BLANK)
         after = self._peek()
         if after not in ("", "\n", ";", "}", "#"):
-            raise Refused(f"its script has `{after}` where a command should end")
+            raise _Malformed(f"its script has `{after}` where a command should end")
 
 
 def _why_not(name: str) -> str:

@@ -1,0 +1,91 @@
+"""`agent-gate replay`: a recorded run again, without doing anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples, existing_database
+from agent_gate.doors.wire import Exit
+
+if TYPE_CHECKING:
+    from agent_gate.history.replays import Replayed
+    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.policy.judge import Judge
+    from agent_gate.ports import Clock, Ids
+
+app = commands()
+
+
+@app.command(
+    epilog=examples(
+        "agent-gate replay 01JCZ4…",
+        "agent-gate replay 01JCZ4… --verify",
+        "agent-gate replay 01JCZ4… -p stricter.yaml",
+    )
+)
+def replay(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run, or the beginning of its id.")],
+    verify: Annotated[bool, typer.Option("--verify", help="Verify the run's entries and the anchor first.")] = False,
+    policy: Annotated[
+        Path | None, typer.Option("-p", "--policy", metavar="FILE", help="List the verdicts that it would change.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+) -> int:
+    """Replay a run: recorded results come back, every verdict and pure step is computed again and compared."""
+    from agent_gate.config import load_policy
+    from agent_gate.doors.cli.ledgers import writing
+    from agent_gate.history.replays import replay_run
+    from agent_gate.history.verify import verify as verify_ledger
+    from agent_gate.policy.guards import Surroundings
+    from agent_gate.policy.judge import Judge
+    from agent_gate.services.state import StateService
+
+    findings: list[str] = []
+    if verify:
+        findings = [
+            str(problem) for problem in verify_ledger(existing_database(db), run_id=_whole_id(db, run)).problems
+        ]
+    surroundings = Surroundings(os.getcwd())
+    other: Judge | None = Judge(load_policy(policy), surroundings) if policy else None
+    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+
+    async def work(ledger: SqliteLedger, clock: Clock, ids: Ids) -> Replayed:
+        return await replay_run(
+            ledger, run, clock=clock, ids=ids, find=pure.get, surroundings=surroundings, other=other
+        )
+
+    replayed = writing(db, work)
+    if as_json:
+        screen.print_json({**replayed.to_json(), "findings": findings})
+    else:
+        _print(replayed, findings)
+    return Exit.MISMATCH if replayed.mismatches or findings else Exit.SUCCESS
+
+
+def _whole_id(db: str, run: str) -> str:
+    from agent_gate.doors.cli.ledgers import reading
+    from agent_gate.history.report import run_of
+
+    with reading(db) as reader:
+        return str(run_of(reader, run)["run_id"])
+
+
+def _print(replayed: Replayed, findings: list[str]) -> None:
+    for finding in findings:
+        screen.say(f"{screen.paint('broken')}  {screen.safe(finding)}")
+    for mismatch in replayed.mismatches:
+        place = "" if mismatch.step_index is None else f"step {mismatch.step_index}: "
+        screen.say(f"{screen.paint('broken')}  {place}{screen.safe(mismatch.what)} ({mismatch.code})")
+    for change in replayed.changes:
+        screen.say(f"{screen.paint('ask')}  step {change.step_index}: {screen.safe(change.what)}")
+    steps = screen.count(len(replayed.steps), "step")
+    said = (
+        "as recorded" if not replayed.mismatches else screen.count(len(replayed.mismatches), "mismatch", "mismatches")
+    )
+    screen.say(f"{steps} of run {replayed.original_run_id} replayed, {said}; recorded as run {replayed.run_id}")

@@ -1,0 +1,150 @@
+"""`agent-gate run`: a plan of calls under a policy, step by step."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.options import (
+    DEFAULT_DB,
+    AsJson,
+    Db,
+    PolicyPath,
+    Project,
+    commands,
+    database_path,
+    examples,
+)
+from agent_gate.doors.wire import Exit, exit_of_outcome, exit_of_problem
+from agent_gate.model.errors import ConfigError
+from agent_gate.model.tool import Mode
+
+if TYPE_CHECKING:
+    from agent_gate.model.plan import Plan
+    from agent_gate.model.policy import Policy
+    from agent_gate.plans import RunResult
+
+app = commands()
+
+
+@app.command(
+    epilog=examples(
+        "agent-gate run plan.yaml -p policy.yaml",
+        "agent-gate run plan.yaml -p policy.yaml --simulate",
+        "agent-gate run plan.yaml -p policy.yaml --no-fail-fast --json",
+    )
+)
+def run(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan.")],
+    policy: PolicyPath = Path("policy.yaml"),
+    project: Project = "default",
+    mode: Annotated[Mode | None, typer.Option("--mode", help="Obey the step limit of this mode.")] = None,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Judge every step; write nothing, ask nobody.")] = False,
+    with_reads: Annotated[bool, typer.Option("--with-reads", help="With --simulate: do perform reads.")] = False,
+    no_fail_fast: Annotated[bool, typer.Option("--no-fail-fast", help="Go on after a step that failed.")] = False,
+    working_dir: Annotated[
+        Path | None, typer.Option("--working-dir", metavar="DIR", help="Where relative paths begin.")
+    ] = None,
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+) -> int:
+    """Run a plan: each step is judged, performed if it may be, and written down."""
+    from agent_gate.config import load_plan, load_policy
+
+    loaded, judged_by, ledger = load_plan(plan), load_policy(policy), database_path(db).absolute()
+    if working_dir is not None:
+        _enter(working_dir)
+    result = asyncio.run(
+        _run(loaded, judged_by, ledger, project, mode, simulate, with_reads, not no_fail_fast, quiet=as_json)
+    )
+    if as_json:
+        screen.print_json(_simulated(loaded, result) if simulate else _report(ledger, result.run_id))
+    else:
+        _print_end(result, simulate)
+    return _exit(result)
+
+
+def _enter(directory: Path) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise ConfigError(f"`{directory}` cannot be the working directory: {error.strerror}") from None
+
+
+async def _run(
+    plan: Plan,
+    policy: Policy,
+    db: Path,
+    project: str,
+    mode: Mode | None,
+    simulate: bool,
+    with_reads: bool,
+    fail_fast: bool,
+    *,
+    quiet: bool,
+) -> RunResult:
+    from agent_gate import Agent, open_gate, run_plan
+    from agent_gate.doors.cli.live import live
+    from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
+
+    with live(plan, quiet=quiet) as view:
+        notifier = TerminalNotifier(policy, view.hand_over) if may_answer(policy) and not simulate else None
+        agent = Agent("local", projects=("*",))
+        async with open_gate(policy, db, agent=agent, notifier=notifier) as gate:
+            if notifier:
+                notifier.gate = gate
+            return await run_plan(
+                gate,
+                plan,
+                project=project,
+                mode=mode.value if mode else None,
+                simulate=simulate,
+                with_reads=with_reads,
+                fail_fast=fail_fast,
+                on_step=None if quiet else view.step,
+            )
+
+
+def _print_end(result: RunResult, simulate: bool) -> None:
+    done = sum(outcome.ok for outcome in result.outcomes)
+    made = f"{done} of {screen.count(len(result.outcomes), 'step')} succeeded"
+    if result.problem:
+        made = screen.safe(result.problem)
+    if simulate:
+        screen.say(f"{screen.paint(result.status)}, simulated: {made}; nothing was written")
+        return
+    screen.say(f"{screen.paint(result.status)}: {made}; run {result.run_id}")
+    screen.say(screen.paint(f"see `agent-gate report {result.run_id}`", "dim"))
+
+
+def _report(db: Path, run_id: str) -> dict[str, Any]:
+    from contextlib import closing
+
+    from agent_gate.history.report import build_report
+    from agent_gate.ledger.reader import open_reader
+
+    with closing(open_reader(db)) as reader:
+        return build_report(reader, run_id, time.time())
+
+
+def _simulated(plan: Plan, result: RunResult) -> dict[str, Any]:
+    return {
+        "simulated": True,
+        "status": result.status,
+        "plan": plan.to_json(),
+        "steps": [outcome.to_json() for outcome in result.outcomes],
+    }
+
+
+def _exit(result: RunResult) -> int:
+    if result.status == "completed":
+        return Exit.SUCCESS
+    if result.problem:
+        return exit_of_problem(result.problem)
+    return next((exit_of_outcome(outcome) for outcome in result.outcomes if not outcome.ok), Exit.ERROR)

@@ -1,0 +1,60 @@
+"""The person at a real terminal as an approver: each question is shown whole and answered there."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+
+from agent_gate import Approver, Gate, GateError
+from agent_gate.doors.cli import person, screen
+from agent_gate.model.approval import Question
+from agent_gate.model.policy import Policy
+
+
+class TerminalNotifier:
+    """Asks one question after the other; the screen is handed over while a person thinks."""
+
+    def __init__(self, policy: Policy, hand_over: Callable[[bool], None] | None = None) -> None:
+        """`hand_over(True)` frees the screen for a question, `hand_over(False)` takes it back."""
+        # Whoever holds policy and database may answer for every role; two approvers they are not.
+        self._who = Approver(person.name(), tuple(policy.roles))
+        self._hand_over = hand_over or (lambda _: None)
+        self._turn = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.gate: Gate | None = None
+
+    async def ask(self, question: Question) -> None:
+        task = asyncio.create_task(self._answer(question))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def resolved(self, question: Question, resolution: str, by: str) -> None: ...
+
+    async def _answer(self, question: Question) -> None:
+        assert self.gate is not None
+        async with self._turn:
+            self._hand_over(True)
+            try:
+                show(question)
+                approve = await asyncio.to_thread(person.says_yes, "Allow it?")
+            finally:
+                self._hand_over(False)
+        try:
+            await self.gate.answer(question.call_id, approve=approve, by=self._who, nonce=question.nonce)
+        except GateError as error:
+            print(f"agent-gate: {screen.safe(error)}", file=sys.stderr)
+
+
+def may_answer(policy: Policy) -> bool:
+    return policy.approvals_at_terminal and person.is_there()
+
+
+def show(question: Question) -> None:
+    """All of it: what cannot be seen cannot be agreed to."""
+    for signature in question.signatures:
+        print(screen.paint("ask", stream=sys.stderr), screen.safe(signature), file=sys.stderr)
+    print(f"  arguments  {screen.safe(screen.encoded(dict(question.args)))}", file=sys.stderr)
+    for reason in question.reasons:
+        said = reason.get("text") or reason.get("rule") or ""
+        print(f"  {screen.safe(reason['layer'])}  {screen.safe(said)}", file=sys.stderr)
