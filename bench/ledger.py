@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from agent_gate.history.verify import verify
-
 from agent_gate import open_gate, tool
+from agent_gate.history.verify import verify
 from agent_gate.ledger.apply import INSERT_ENTRY
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS, SqliteLedger
 from agent_gate.model.codec import canonical

@@ -223,10 +223,14 @@ def kinds_of(gate: Gate, call_id: str) -> list[str]:
 
 
 def stored_bytes(gate: Gate) -> bytes:
-    """Everything that the ledger keeps on disk, its log and its companions included."""
+    """Everything that the ledger keeps on disk, its log and its companions included.
+
+    Not SQLite's shared memory, which every reader writes to and which is made anew at each start.
+    """
     db = _db(gate)
-    files = [path for path in [*db.parent.glob(f"{db.name}*"), *db.parent.glob(f"{db.name}.d/*")] if path.is_file()]
-    return b"".join(path.read_bytes() for path in sorted(files))
+    files = [*db.parent.glob(f"{db.name}*"), *db.parent.glob(f"{db.name}.d/*")]
+    kept = (path for path in sorted(files) if path.is_file() and not path.name.endswith("-shm"))
+    return b"".join(path.read_bytes() for path in kept)
 
 
 def _db(gate: Gate) -> Path:

@@ -10,7 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from agent_gate.bindings.paths import PathResolver
+from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
 from agent_gate.config import load_policy
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.builtin import BUILTIN
@@ -32,6 +35,7 @@ from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Notifier
 from agent_gate.runtime import Gate, Stages
+from agent_gate.services.filesystem import FilesystemService
 from agent_gate.services.http import HttpService
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.revert import RevertService
@@ -64,14 +68,20 @@ async def open_gate(
     approvers: Sequence[Approver] = (),
     notifier: Notifier | None = None,
     approval_timeout_s: float = APPROVAL_TIMEOUT_S,
+    working_dir: str | Path | None = None,
+    own_files: Sequence[str | Path] = (),
     clock: Clock | None = None,
     ids: Ids | None = None,
 ) -> AsyncIterator[Gate]:
-    """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`."""
+    """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
+
+    Relative paths begin at `working_dir`. No tool reaches the files of the ledger, nor `own_files`, such as a config.
+    """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
-    watch = PolicyWatch(policy) if isinstance(policy, str | Path) else None
-    judge = Judge(policy if isinstance(policy, Policy) else load_policy(policy))
+    standing = Standing(real_directory(working_dir), db, policy, own_files)
+    watch = PolicyWatch(policy, standing) if isinstance(policy, str | Path) else None
+    judge = standing.judge(policy if isinstance(policy, Policy) else load_policy(policy))
     registry = ToolRegistry([*StateService().hands(), *map(hand_of, tools)])
     ledger = SqliteLedger(db, clock, ids)
     gate = wire(
@@ -79,7 +89,8 @@ async def open_gate(
     )
     try:
         http = HttpService(ledger, clock, can_ask=bool(approvers) or notifier is not None)
-        for hand in (*RevertService(ledger).hands(), *http.hands()):
+        files = FilesystemService(standing.resolver())
+        for hand in (*RevertService(ledger, registry.find).hands(), *files.hands(), *http.hands()):
             registry.add(hand)
         await record_policy(gate, judge)
         await record_tools(gate)
@@ -90,6 +101,24 @@ async def open_gate(
         if watch:
             await watch.stop()
         await gate.close()
+
+
+class Standing:
+    """Where a gate stands, the same for every policy that comes into force there."""
+
+    def __init__(
+        self, working_dir: str, db: str | Path, policy: PolicySource, own_files: Sequence[str | Path] = ()
+    ) -> None:
+        self._working_dir = working_dir
+        self._protected = (policy,) if isinstance(policy, str | Path) else ()
+        self._secret = (*LedgerFiles(Path(db)).all(), *own_files)
+
+    def judge(self, policy: Policy) -> Judge:
+        around = look_around(policy, self._working_dir, protected=self._protected, secret=self._secret)
+        return Judge(policy, around)
+
+    def resolver(self) -> PathResolver:
+        return PathResolver(self._working_dir, real_paths((*self._protected, *self._secret)))
 
 
 def wire(
@@ -141,9 +170,9 @@ async def record_tools(gate: Gate) -> None:
 class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, standing: Standing) -> None:
         """Make it before the policy is loaded: what changes from here on is seen."""
-        self._path = Path(path)
+        self._path, self._standing = Path(path), standing
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
@@ -158,7 +187,7 @@ class PolicyWatch:
     async def reload(self, gate: Gate) -> bool:
         """Load the file now; whether its policy is in force."""
         try:
-            judge = Judge(load_policy(self._path))
+            judge = self._standing.judge(load_policy(self._path))
             await record_policy(gate, judge)
         except GateError as error:
             _log.warning("the policy in force stays: %s", error)

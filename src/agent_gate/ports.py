@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeAlias
 
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
-from agent_gate.model.entry import Charge, Committed, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.charge import Charge
+from agent_gate.model.entry import Committed, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
@@ -210,10 +211,12 @@ class Hand:
     """For tools whose signature is more than their arguments; it may ask the judge before it looks further."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
     """Runs after the commit, from the outbox; gets the outcome as JSON."""
+    normalise: Callable[[Mapping[str, Json]], Mapping[str, Json]] | None = None
+    """One spelling for each meaning, before anything else sees the arguments; ToolError where they have none."""
     reverts: bool = False
     """Whether its success undoes something: then a `reverted` entry says what."""
-    undo: Callable[[Recorded], Awaitable[Binding]] | None = None
-    """Binds the undoing of an earlier call of this tool: what it would touch, and how."""
+    undo: Callable[[Recorded, Judge], Awaitable[Binding]] | None = None
+    """Binds the undoing of an earlier call of this tool that was performed: what it would touch, and how."""
 
 
 class Tools(Protocol):

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
     AlreadyClosed,
     Applied,
-    Charge,
     Claim,
     Committed,
     NoRoom,

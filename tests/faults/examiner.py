@@ -75,7 +75,9 @@ class Examiner:
 
     def _read_chain(self, connection: sqlite3.Connection, project: str) -> Iterable[str]:
         count, last = self._heads.get(project, (0, bytes(32)))
-        cursor = connection.execute("SELECT * FROM entries WHERE project = ? AND seq >= ? ORDER BY seq", (project, count))
+        cursor = connection.execute(
+            "SELECT * FROM entries WHERE project = ? AND seq >= ? ORDER BY seq", (project, count)
+        )
         names = [column[0] for column in cursor.description]
         rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         if count and (not rows or rows.pop(0)["hash"] != last):
@@ -107,6 +109,8 @@ class Examiner:
                 call.lost = body.get("error", {}).get("code") == 2007
             case "effect":
                 call.effects.append(row["status"])
+            case _:
+                pass
 
     def _unheard(self, told: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         """What a caller was told must stand in the ledger, unless it was told that the ledger failed."""

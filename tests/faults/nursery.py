@@ -1,4 +1,4 @@
-"""A warm process that forks programs on demand, so that starting one costs milliseconds and killing it costs nobody else.
+"""A warm process that forks programs on demand: starting one costs milliseconds, and killing it harms nobody else.
 
 The tests talk to it over a socket: `start` comes with the write end of a pipe on which the program tells what happens.
 """
@@ -17,8 +17,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
@@ -84,10 +83,10 @@ class Nursery:
             )
         assert self._answer() == "ready"
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._socket.close()
         self._process.wait(WAIT_S)
 

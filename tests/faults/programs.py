@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 from agent_gate.runtime import Gate
 from agent_gate.toolkit import tool, transition
-from tests.faults.shim import Fault, disarm
+from tests.faults.shim import Fault, disarm, fired
 
 RECOVERY_S = 10.0
 POLICY: Mapping[str, Json] = {"rules": [{"pattern": "*", "action": "allow"}]}
@@ -134,3 +135,15 @@ async def through_a_fault(db: str, acts: str, token: str, fault: Mapping[str, An
         await _send(gate, "line.append", {"token": f"{token} after"}, f"{token} after")
         await _send(gate, "counter.add", {}, f"{token} after add")
     tell({"closed": True})
+
+
+async def fail_then_die(db: str, acts: str, token: str, tool_name: str, fault: Mapping[str, Any]) -> None:
+    """One call while the disk fails, and the process is gone before anything else can be written."""
+    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+        tell({"instance": gate.ledger.instance})
+        await _send(gate, "counter.add", {}, f"{token} before")
+        Fault(**fault).arm()
+        args = {"token": token} if tool_name != "counter.add" else {}
+        await _send(gate, tool_name, args, token)
+        tell({"fired": fired()})
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -26,6 +26,8 @@ def hear(witness: Witness, told: list[Any], *, died: bool) -> bool:
                 witness.outcomes[outcome["call_id"]] = outcome
             case {"closed": _}:
                 closed = True
+            case _:
+                pass
     return closed
 
 

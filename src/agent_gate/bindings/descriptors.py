@@ -44,4 +44,3 @@ class Descriptor:
 def real_name(number: int) -> str:
     """The name that the kernel has for what a descriptor stands for, as it is now; not UTF-8 shows as surrogates."""
     return os.readlink(f"/proc/self/fd/{number}")
-

@@ -88,14 +88,14 @@ class OpenFile:
         number = self.descriptor.number
         with _told(self._target, "written"):
             self._refuse_if_changed()
-            _reserve(number, len(data), self.size)
             try:
-                _write_at(number, data, 0)
+                _reserve(number, len(data), self.size)
+                _write_at(number, data)
                 os.ftruncate(number, len(data))
                 os.fsync(number)
             except OSError:
-                _write_at(number, previous, 0)
                 os.ftruncate(number, len(previous))
+                _write_at(number, previous)
                 raise
 
     def append(self, data: bytes) -> None:
@@ -214,11 +214,10 @@ def _write(number: int, data: bytes) -> None:
         left = left[os.write(number, left) :]
 
 
-def _write_at(number: int, data: bytes, offset: int) -> None:
-    left = memoryview(data)
-    while left:
-        written = os.pwrite(number, left, offset)
-        left, offset = left[written:], offset + written
+def _write_at(number: int, data: bytes) -> None:
+    done = 0
+    while done < len(data):
+        done += os.pwrite(number, memoryview(data)[done:], done)
 
 
 def _sync_directory(path_descriptor: int) -> None:
@@ -232,9 +231,7 @@ def _sync_directory(path_descriptor: int) -> None:
 
 
 def _moved(target: Target) -> ToolError:
-    return ToolError(
-        f"`{printable(target.path)}` was moved or replaced after it was judged", suggestion="call again"
-    )
+    return ToolError(f"`{printable(target.path)}` was moved or replaced after it was judged", suggestion="call again")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_gate.bindings import openat2
@@ -130,7 +130,7 @@ class PathResolver:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise _too_many_links(path) from None
-            raise ToolError(f"`{printable(path)}` changed while it was looked at: {error.strerror}") from None
+            raise ToolError(f"`{printable(path)}` could not be looked at: {error.strerror}") from None
         if not walked.error:
             return self._existing(path, walked.descriptor, walked)
         descriptor = Descriptor(walked.descriptor)
@@ -193,5 +193,3 @@ def _too_many_links(path: str) -> PolicyDeniedError:
         code=1002,
         suggestion="name the file by its real path",
     )
-
-

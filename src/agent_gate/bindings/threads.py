@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable
@@ -21,10 +22,14 @@ class FileThreads:
 
     def __init__(self, threads_max: int, jobs_max: int) -> None:
         self._threads_max, self._jobs_max = threads_max, jobs_max
+        self._begin()
+        os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        """Again in a child process, which has none of the threads."""
         self._waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._jobs = 0
-        self._threads = 0
+        self._jobs = self._threads = 0
 
     async def run(self, work: Callable[[], Result], *used: Descriptor) -> Result:
         """The descriptors stay open until the work has ended, also where nobody waits for it any more."""

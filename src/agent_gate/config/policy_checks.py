@@ -15,6 +15,7 @@ from agent_gate.model.tool import Json
 def check_meaning(value: Json, problems: Problems) -> None:
     """Adds what is wrong besides the shape; a field whose shape is already blamed is passed over."""
     _check_expressions(value, problems)
+    _check_paths(value, problems)
     _check_roles(value, problems)
     _check_windows(value, problems)
     _check_timezone(value, problems)
@@ -43,6 +44,27 @@ def _expressions(value: Json) -> Iterator[tuple[Field, Any]]:
         sources = value_at(value, "declare", pattern, "preconditions")
         for number, source in enumerate(sources if isinstance(sources, list) else ()):
             yield ("declare", pattern, "preconditions", number), source
+
+
+def _check_paths(value: Json, problems: Problems) -> None:
+    found = [(place, source) for place, source in _path_patterns(value) if not problems.blames(place)]
+    if not found:
+        return
+    from agent_gate.policy.guards.path_patterns import mistake_in  # noqa: PLC0415  # only where used
+
+    for place, source in found:
+        mistake = mistake_in(source)
+        if mistake:
+            problems.add(place, f"{problems.shown(place, source)} {mistake}")
+
+
+def _path_patterns(value: Json) -> Iterator[tuple[Field, Any]]:
+    lists = [("tools", tool, key) for tool in ("fs.read", "fs.write") for key in ("allow_paths", "deny_paths")]
+    for place in (*lists, ("protected_paths",)):
+        sources = value_at(value, *place)
+        for number, source in enumerate(sources if isinstance(sources, list) else ()):
+            if isinstance(source, str):
+                yield (*place, number), source
 
 
 def _check_roles(value: Json, problems: Problems) -> None:

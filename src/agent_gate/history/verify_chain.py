@@ -18,7 +18,7 @@ from agent_gate.model.codec import canonical, restore
 WITH_SIGNATURES = frozenset({"held", "answered", "performing", "settled", "reverted"})
 """Kinds whose body always has `signatures` at its top level."""
 
-WITH_REFERENCES = frozenset({"settled", "performing", "run", "policy", "project"})
+WITH_REFERENCES = frozenset({"settled", "performing", "run", "policy", "tools", "project"})
 """Kinds whose body may name something outside the chain."""
 
 _KEY = '"signatures":'

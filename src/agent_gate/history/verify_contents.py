@@ -18,6 +18,8 @@ _OWNED = {
 }
 """Blobs of one call, by the beginning of their names: the entry that vouches for them, and how."""
 
+_NAMED = (("plan_hash", "the run's plan"), ("policy_hash", "the policy"), ("tools_hash", "what the tools said"))
+
 _CONTENT_HASH = re.compile(r"[0-9a-f]{64}").fullmatch
 _ARGS = '{"args":'
 _decode_one = json.JSONDecoder().raw_decode
@@ -48,9 +50,9 @@ class Contents:
             self._check_owned(project, seq, call_id, restore(body.encode()), undo_blob(""))
 
     def check_named(self, project: str, seq: int, body: str) -> None:
-        """The policy or plan that an entry of kind `policy` or `run` names by its hash."""
+        """The policy, tools or plan that an entry names by their hash."""
         fields = restore(body.encode())
-        for key, what in (("plan_hash", "the run's plan"), ("policy_hash", "the policy")):
+        for key, what in _NAMED:
             if key in fields:
                 self._check_blob(project, seq, fields[key], fields[key], what)
 

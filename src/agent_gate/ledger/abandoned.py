@@ -9,8 +9,9 @@ from typing import Any
 
 import orjson
 
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Charge, Draft, Kind, Resolve, Work
+from agent_gate.model.entry import Draft, Kind, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 

@@ -73,7 +73,7 @@ class Anchor:
         self._unsigned: Heads = {}
         self._unsigned_since: float | None = None
         self._descriptor, self._inode = self._open()
-        _cut_partial_line(self._descriptor)
+        self._end = _cut_partial_line(self._descriptor)
 
     def begin_if_new(self, at: str) -> None:
         """A signed line before the first entry, so that an anchor without lines is never an honest one."""
@@ -114,14 +114,18 @@ class Anchor:
             return
         self._unsigned = read(self._files.anchor, self._key)
         draft = self._files.anchor.with_name(self._files.anchor.name + ".new")
-        os.close(self._descriptor)
+        self.close()
         self._descriptor = open_private(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
         self._inode = os.fstat(self._descriptor).st_ino
         self._sign(at)
         draft.rename(self._files.anchor)
+        sync_directory(self._files.anchor.parent)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        """Once only: the number of a closed descriptor may already be another file's."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def _open(self) -> tuple[int, int]:
         descriptor = open_private(self._files.anchor, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -134,26 +138,33 @@ class Anchor:
         except FileNotFoundError:
             current = False
         if not current:
-            os.close(self._descriptor)
+            self.close()
             self._descriptor, self._inode = self._open()
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._descriptor).st_size
+        if size != self._end:
+            # Another process wrote since, and may have been killed in the middle of its line.
+            size = _cut_partial_line(self._descriptor)
         if os.write(self._descriptor, line) != len(line):
             os.ftruncate(self._descriptor, size)
             raise OSError(errno.ENOSPC, "no room for a line of the anchor")
+        self._end = size + len(line)
 
 
 def _payload(at: str, heads: Heads) -> bytes:
     return orjson.dumps([at, [[project, count, hash.hex()] for project, (count, hash) in heads.items()]])
 
 
-def _cut_partial_line(descriptor: int) -> None:
+def _cut_partial_line(descriptor: int) -> int:
+    """What a process that was killed while writing left behind; the size of the rest."""
     size = os.fstat(descriptor).st_size
+    if not size or os.pread(descriptor, 1, size - 1) == b"\n":
+        return size
     tail = os.pread(descriptor, min(size, LINE_BYTES_MAX), max(0, size - LINE_BYTES_MAX))
-    whole = tail.rfind(b"\n") + 1
-    if whole != len(tail):
-        os.ftruncate(descriptor, size - len(tail) + whole)
+    whole = size - len(tail) + tail.rfind(b"\n") + 1
+    os.ftruncate(descriptor, whole)
+    return whole
 
 
 def read(path: Path, key: AnchorKey) -> Heads:

@@ -7,10 +7,10 @@ import sqlite3
 import orjson
 
 from agent_gate.ledger.chain import GENESIS, seal
+from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     AlreadyClosed,
     Applied,
-    Charge,
     Committed,
     Draft,
     NoRoom,

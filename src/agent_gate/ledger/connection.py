@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from agent_gate.model.errors import StorageError
@@ -16,6 +17,19 @@ UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection to a ledger, or to a file that is to become one."""
+    pragmas = (
+        ("query_only = ON",) if read_only else ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0")
+    )
+    return _connect(path, "ro" if read_only else "rw", pragmas)
+
+
+def connect_to_look(path: Path) -> sqlite3.Connection:
+    """A connection to a file that may be anybody's; it settles what a crash left there, and changes nothing else."""
+    return _connect(path, "rw", ("query_only = ON",))
+
+
+def _connect(path: Path, mode: str, pragmas: Sequence[str]) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST:
         raise StorageError(
             f"Python is linked with SQLite {sqlite3.sqlite_version}",
@@ -25,19 +39,15 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}",
+            f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=BUSY_TIMEOUT_S,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
         )
-        if read_only:
-            connection.execute("PRAGMA query_only = ON")
-        else:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA wal_autocheckpoint = 0")
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
     except UNREADABLE as error:
         if connection is not None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.model.errors import StorageError
+
+ULID_CHARS = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +40,27 @@ class LedgerFiles:
     def secret_key(self) -> Path:
         return self.directory / "secret.key"
 
+    def all(self) -> tuple[Path, ...]:
+        """Every file and directory, also those that SQLite makes and removes beside the database."""
+        beside = (self.db.with_name(self.db.name + end) for end in ("-wal", "-shm", "-journal"))
+        return (self.db, *beside, self.anchor, self.anchor.with_name(self.anchor.name + ".new"), self.directory)
+
     def instance_lock(self, instance: str) -> Path:
         return self.directory / f"{instance}.lock"
+
+    def instance_locks(self) -> list[Path]:
+        return [path for path in self.directory.glob("*.lock") if len(path.stem) == ULID_CHARS]
+
+    def project_lock(self, project: str) -> Path:
+        return self.directory / f"project-{sha256(project.encode()).hexdigest()[:16]}.lock"
 
     def create(self) -> None:
         """Make what is missing; existing files are narrowed to the owner."""
         try:
+            os.close(open_private(self.db, os.O_RDWR | os.O_CREAT))
             self.directory.mkdir(mode=0o700, parents=False, exist_ok=True)
-            for path in (self.db, self.writer_lock):
-                os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+            self.directory.chmod(0o700)
+            os.close(open_private(self.writer_lock, os.O_RDWR | os.O_CREAT))
         except OSError as error:
             raise StorageError(
                 f"cannot create `{self.db}`: {error.strerror}",
@@ -53,7 +70,10 @@ class LedgerFiles:
 
     def read_or_make_secret(self) -> bytes:
         """The key that stands between a secret argument and its hash in the record."""
-        return read_or_make(self.secret_key, lambda: secrets.token_bytes(32))
+        key = read_or_make(self.secret_key, lambda: secrets.token_bytes(32))
+        if len(key) != 32:
+            raise StorageError(f"`{self.secret_key}` is not a key", code=5004, suggestion="restore it from a backup")
+        return key
 
 
 def open_private(path: Path, flags: int) -> int:
@@ -80,16 +100,21 @@ def read_or_make(path: Path, make: object) -> bytes:
     except FileNotFoundError:
         pass
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    descriptor = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
-        os.write(descriptor, make())
+        _write_durably(draft, make())
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_directory(path.parent)
+    return path.read_bytes()
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
-    return path.read_bytes()

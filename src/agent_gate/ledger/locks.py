@@ -8,18 +8,40 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from hashlib import sha256
+from pathlib import Path
 
 from agent_gate.ledger.files import LedgerFiles, open_private
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import LOCK_WAIT_S
+
+_descriptors: set[int] = set()
+"""Of locks that last: a fork that kept one would hold the lock when its parent is gone."""
+
+
+def _open_lock(path: Path) -> int:
+    descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
+    _descriptors.add(descriptor)
+    return descriptor
+
+
+def _close_lock(descriptor: int) -> None:
+    _descriptors.discard(descriptor)
+    os.close(descriptor)
+
+
+def _let_go_in_fork() -> None:
+    while _descriptors:
+        os.close(_descriptors.pop())
+
+
+os.register_at_fork(after_in_child=_let_go_in_fork)
 
 
 class WriterLock:
     """Held for every write, checkpoint and close, by whichever process: the linked SQLite may need it."""
 
     def __init__(self, files: LedgerFiles) -> None:
-        self._descriptor = open_private(files.writer_lock, os.O_RDWR | os.O_CREAT)
+        self._descriptor = _open_lock(files.writer_lock)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -30,7 +52,7 @@ class WriterLock:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        _close_lock(self._descriptor)
 
 
 class InstanceLock:
@@ -38,12 +60,12 @@ class InstanceLock:
 
     def __init__(self, files: LedgerFiles, instance: str) -> None:
         self._path = files.instance_lock(instance)
-        self._descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
+        self._descriptor = _open_lock(self._path)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
         self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        _close_lock(self._descriptor)
 
 
 def is_gone(files: LedgerFiles, instance: str) -> bool:
@@ -61,35 +83,38 @@ def is_gone(files: LedgerFiles, instance: str) -> bool:
     return True
 
 
+def remove_locks_of_the_gone(files: LedgerFiles) -> None:
+    """What killed processes left; call it under the writer lock, when nothing of theirs is open any more."""
+    for path in files.instance_locks():
+        if is_gone(files, path.stem):
+            path.unlink(missing_ok=True)
+
+
 class ProjectLocks:
     """One mover of a project's state at a time: first among this process's tasks, then among processes."""
 
     def __init__(self, files: LedgerFiles) -> None:
         self._files = files
         self._tasks: dict[str, asyncio.Lock] = {}
-        self._descriptors: dict[str, int] = {}
 
     @asynccontextmanager
     async def held(self, project: str) -> AsyncIterator[None]:
         async with self._tasks.setdefault(project, asyncio.Lock()):
             descriptor = self._open(project)
-            await _lock(descriptor, project)
             try:
+                await _lock(descriptor, project)
                 yield
             finally:
+                # Closing alone would leave the lock with a process that a tool has forked meanwhile.
                 fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        for descriptor in self._descriptors.values():
-            os.close(descriptor)
-        self._descriptors.clear()
+                os.close(descriptor)
 
     def _open(self, project: str) -> int:
-        if project not in self._descriptors:
-            name = sha256(project.encode()).hexdigest()[:16]
-            path = self._files.directory / f"project-{name}.lock"
-            self._descriptors[project] = open_private(path, os.O_RDWR | os.O_CREAT)
-        return self._descriptors[project]
+        """Anew each time, because there may be more projects than a process may have files open."""
+        try:
+            return open_private(self._files.project_lock(project), os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise StorageError(f"cannot lock project `{project}`: {error.strerror}") from error
 
 
 async def _lock(descriptor: int, project: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from agent_gate.ledger.connection import connect
+from agent_gate.ledger.connection import UNREADABLE, connect, connect_to_look
 from agent_gate.model.errors import StorageError
 
 HEAD = "0001"
@@ -14,51 +14,83 @@ PAGE_BYTES = 4096
 
 def revision(connection: sqlite3.Connection) -> str | None:
     """The database's revision; None where no ledger was ever made in it."""
-    try:
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    except sqlite3.OperationalError:
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if "alembic_version" not in names or not names & {"entries", "heads"}:
         return None
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return str(row[0]) if row else None
 
 
-def upgrade(path: Path) -> bool:
-    """Migrate where needed, and say whether it was; call it under the writer lock."""
-    connection = connect(path)
+def refuse_what_is_not_ours(path: Path) -> None:
+    """Before anything is made or narrowed around a file that may be anybody's."""
+    journal = path.with_name(f"{path.name}-journal")
+    if path.exists() and path.stat().st_size and not journal.exists():
+        _look(connect(path, read_only=True), path)
+
+
+def _look(connection: sqlite3.Connection, path: Path) -> str | None:
+    """The revision of the ledger in this file, None where one can be made; what is somebody else's is refused."""
     try:
         found = revision(connection)
-        if found == HEAD:
-            return False
         if found is None and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StorageError(
                 f"`{path}` is a database of something else", code=5001, suggestion="name another file with --db"
             )
-        if found is not None and found > HEAD:
-            raise StorageError(
-                f"`{path}` was written by a newer release (schema {found}, ours is {HEAD})",
-                code=5001,
-                suggestion="upgrade agent-gate",
-            )
-        if found is None:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-            connection.execute("VACUUM")
+    except UNREADABLE as error:
+        raise StorageError(
+            f"cannot read `{path}`: {error}", code=5001, suggestion="restore it from a backup"
+        ) from error
     finally:
         connection.close()
+    if found is not None and found > HEAD:
+        raise StorageError(
+            f"`{path}` was written by a newer release (schema {found}, ours is {HEAD})",
+            code=5001,
+            suggestion="upgrade agent-gate",
+        )
+    return found
+
+
+def upgrade(path: Path) -> bool:
+    """Migrate where needed, and say whether it was; call it under the writer lock."""
+    found = _look(connect_to_look(path), path)
+    if found == HEAD:
+        return False
+    if found is None:
+        _set_page_size(path)
     _run_alembic(path)
     return True
+
+
+def _set_page_size(path: Path) -> None:
+    connection = connect(path)
+    try:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        connection.execute("VACUUM")
+    finally:
+        connection.close()
 
 
 def _run_alembic(path: Path) -> None:
     import sqlalchemy
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     engine = sqlalchemy.create_engine("sqlite://", creator=lambda: connect(path), poolclass=sqlalchemy.NullPool)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        command.upgrade(config, "heads")
-        connection.commit()
-    engine.dispose()
+    try:
+        with engine.connect() as connection:
+            config.attributes["connection"] = connection
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            command.upgrade(config, "heads")
+            connection.commit()
+    except (sqlalchemy.exc.SQLAlchemyError, CommandError) as error:
+        raise StorageError(
+            f"cannot bring `{path}` to schema {HEAD}: {getattr(error, 'orig', None) or error}",
+            suggestion="nothing was changed; free space or mend the disk and try again",
+        ) from error
+    finally:
+        engine.dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,18 @@ import orjson
 
 from agent_gate.ledger import apply as applying
 from agent_gate.ledger.anchor import AnchorKey
-from agent_gate.ledger.connection import connect
+from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock
-from agent_gate.ledger.migrate import upgrade
+from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, remove_locks_of_the_gone
+from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.news import AnswerNews
 from agent_gate.ledger.recovery import owed_work
-from agent_gate.ledger.trust import check_against_anchor
+from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.writer import Writer
 from agent_gate.model.approval import Question
+from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     Applied,
-    Charge,
     Committed,
     Entry,
     PendingRow,
@@ -55,28 +55,47 @@ class SqliteLedger:
         self._clock, self._ids = clock, ids
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
+        self._states: dict[str, ProjectState] = {}
+        self._project_locks = ProjectLocks(self.files)
+        self._closed = False
+        with ExitStack() as opened:
+            try:
+                self._open(opened)
+            except (*UNREADABLE, OSError) as error:
+                raise StorageError(
+                    f"cannot open `{path}`: {error}", code=5001, suggestion="mend it, then try again"
+                ) from error
+            opened.pop_all()
+        self._writer.start()
+
+    def _open(self, opened: ExitStack) -> None:
+        """What is opened before something fails is closed again."""
+        refuse_what_is_not_ours(self.files.db)
+        check_not_deleted(self.files)
         self.files.create()
         self._writer_lock = WriterLock(self.files)
+        opened.callback(self._writer_lock.close)
         with self._writer_lock.held():
             upgrade(self.files.db)
             key = AnchorKey.of(self.files)
+            self.secret = self.files.read_or_make_secret()
             self._reader = connect(self.files.db, read_only=True)
+            opened.callback(self._reader.close)
             check_against_anchor(self._reader, self.files, key)
             self._instance_lock = InstanceLock(self.files, self.instance)
+            opened.callback(self._instance_lock.release)
             self._writer = Writer(
-                self.files, key, self._writer_lock, self.instance, clock.now, on_reopen=self._owed_work
+                self.files, key, self._writer_lock, self.instance, self._clock.now, on_reopen=self._owed_work
             )
+            opened.callback(self._writer.abandon)
             self._settle_the_past()
-        self.secret = self.files.read_or_make_secret()
-        self._project_locks = ProjectLocks(self.files)
         self._news = AnswerNews(self._reader)
-        self._states: dict[str, ProjectState] = {}
-        self._writer.start()
 
     def _settle_the_past(self) -> None:
         for result in self._writer.commit_now(self._owed_work(self._reader)):
             if isinstance(result, Exception):
                 raise result
+        remove_locks_of_the_gone(self.files)
 
     def _owed_work(self, connection: sqlite3.Connection) -> list[Work]:
         return owed_work(connection, self.files, self.instance, self._live, self._clock.now(), self._ids.salt)
@@ -225,10 +244,17 @@ class SqliteLedger:
         return [pending_of(row) for row in rows]
 
     async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._writer.take_no_more()
         self._news.close()
-        await asyncio.to_thread(self._writer.close)
-        self._project_locks.close()
+        # The writer's connection closes last, because only a writing one can empty the log.
         self._reader.close()
+        await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self._writer.finish()
         with self._writer_lock.held():
             self._instance_lock.release()
         self._writer_lock.close()

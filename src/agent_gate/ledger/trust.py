@@ -23,6 +23,12 @@ def check_against_anchor(connection: sqlite3.Connection, files: LedgerFiles, key
     return heads
 
 
+def check_not_deleted(files: LedgerFiles) -> None:
+    """A new database beside an old anchor would be a second past."""
+    if (not files.db.exists() or not files.db.stat().st_size) and not anchor.is_blank(files.anchor):
+        raise StorageError(f"`{files.db}` is gone, but `{files.anchor}` is not", code=5004, suggestion=RESTORE)
+
+
 def _has_entries(connection: sqlite3.Connection) -> bool:
     try:
         return connection.execute("SELECT 1 FROM entries LIMIT 1").fetchone() is not None

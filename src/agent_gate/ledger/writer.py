@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
-from agent_gate.ledger.apply import apply
 from agent_gate.ledger.connection import connect
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.migrate import PAGE_BYTES
+from agent_gate.ledger.transaction import Result, transact
 from agent_gate.ledger.trust import check_against_anchor, check_heads
 from agent_gate.model.entry import Applied, Committed, Work
 from agent_gate.model.errors import GateError, StorageError
@@ -27,8 +30,6 @@ from agent_gate.model.limits import (
     WRITER_REOPEN_AFTER_S,
 )
 from agent_gate.model.moment import iso
-
-Result = Committed | Exception
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,11 @@ class Writer:
         self._anchor = Anchor(files, key)
         self._anchor.begin_if_new(iso(now()))
         self._anchor.compact_if_long(iso(now()))
+        self._inode = os.stat(files.db).st_ino
         self._acknowledged: Heads = {}
         self._broken_since: float | None = None
         self._wal_bytes = 0
+        self._truncate_log_if_huge()
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="agent-gate-writer", daemon=True)
 
@@ -75,7 +78,8 @@ class Writer:
         future: asyncio.Future[Committed] = loop.create_future()
         if self._closed:
             future.set_exception(StorageError("the ledger is closed"))
-        elif self._queue.qsize() >= WRITER_QUEUE_MAX:
+        elif self._queue.qsize() >= WRITER_QUEUE_MAX and work.closes is None:
+            # How an act ended is always taken: there are no more of those than intents that were taken.
             future.set_exception(StorageError("too many writes are waiting", suggestion="try again later"))
         else:
             self._queue.put(Ticket(work, loop, future))
@@ -87,26 +91,39 @@ class Writer:
         self._after_commit(works, results)
         return results
 
-    def close(self) -> None:
-        """Finish what waits, then close the connection and the anchor."""
-        self._closed = True
-        self._queue.put(None)
+    def take_no_more(self) -> None:
+        """Call it where `submit` is called, so that nothing can be queued behind the end."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+
+    def abandon(self) -> None:
+        """Close what was opened, where the thread was never started."""
+        self._anchor.close()
+        self._connection.close()
+
+    def finish(self) -> None:
+        """Write what waits, then close the connection and the anchor."""
         self._thread.join()
 
     def _serve(self) -> None:
         running = True
         while running:
             tickets, running = self._take()
-            if tickets:
+            if tickets or self._is_broken:
                 self._commit_group(tickets)
             self._sync_anchor_if_due()
         self._close_files()
+
+    @property
+    def _is_broken(self) -> bool:
+        return self._broken_since is not None
 
     def _take(self) -> tuple[list[Ticket], bool]:
         """All that waits, up to the bound of one group; False at the end."""
         tickets: list[Ticket] = []
         try:
-            item = self._queue.get(timeout=self._anchor.sync_in_s())
+            item = self._queue.get(timeout=WRITER_REOPEN_AFTER_S if self._is_broken else self._anchor.sync_in_s())
             while item is not None:
                 tickets.append(item)
                 if len(tickets) == WRITER_GROUP_MAX:
@@ -131,33 +148,25 @@ class Writer:
         """Commit, answer, anchor: the callers go on as soon as their entries are durable."""
         works = [ticket.work for ticket in tickets]
         with self._lock.held():
-            try:
-                if self._broken_since is not None:
-                    self._reopen()
-                results = self._transaction(works)
-            except GateError as error:
-                results = [error] * len(works)
-            except (sqlite3.Error, OSError) as error:
-                results = [self._stop(error)] * len(works)
+            results = self._commit(works)
             self._deliver(tickets, results)
             self._after_commit(works, results)
 
+    def _commit(self, works: Sequence[Work]) -> list[Result]:
+        """A result for each; nothing is raised, because a caller waits for every one of them."""
+        try:
+            if self._is_broken:
+                self._reopen()
+            return self._transaction(works)
+        except GateError as error:
+            return [error] * len(works)
+        except Exception as error:
+            return [self._stop(error)] * len(works)
+
     def _transaction(self, works: Sequence[Work]) -> list[Result]:
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                return [StorageError("the database is locked by another program", suggestion="try again")] * len(works)
-            raise
-        try:
-            results: list[Result] = [apply(connection, work, self._instance) for work in works]
-        except (sqlite3.IntegrityError, sqlite3.ProgrammingError, ValueError, TypeError, AssertionError) as error:
-            connection.execute("ROLLBACK")
-            if len(works) == 1:
-                return [error]
-            return [self._transaction([work])[0] for work in works]
-        connection.execute("COMMIT")
+        results, fault = transact(self._connection, works, self._instance)
+        if fault is not None:
+            results += [self._stop(fault)] * (len(works) - len(results))
         return results
 
     def _after_commit(self, works: Sequence[Work], results: Sequence[Result]) -> None:
@@ -175,6 +184,11 @@ class Writer:
         except (OSError, sqlite3.Error) as error:
             self._stop(error)  # committed all the same: only the next group is refused until it can be anchored
 
+    def _check_file(self) -> None:
+        """Writing goes on in a file that was deleted or replaced, and nobody would ever find it there."""
+        if os.stat(self._files.db).st_ino != self._inode:
+            raise FileNotFoundError(errno.ENOENT, "another file is in its place", str(self._files.db))
+
     def _checkpoint_if_long(self, works: Sequence[Work]) -> None:
         """Start the write-ahead log over, in place: a file that grows makes every fsync twice as slow."""
         self._wal_bytes += PAGE_BYTES * 4 + sum(
@@ -183,8 +197,17 @@ class Writer:
         if self._wal_bytes < WAL_CHECKPOINT_BYTES:
             return
         self._wal_bytes = 0
+        self._checkpoint("RESTART")
+
+    def _truncate_log_if_huge(self) -> None:
+        """Processes that live too briefly to reach the bound each leave a little, and a reader keeps the log alive."""
+        with suppress(FileNotFoundError):
+            if os.stat(f"{self._files.db}-wal").st_size > 2 * WAL_CHECKPOINT_BYTES:
+                self._checkpoint("TRUNCATE")
+
+    def _checkpoint(self, how: str) -> None:
         self._connection.execute("PRAGMA busy_timeout = 20")
-        self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
         self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
 
     def _stop(self, error: Exception) -> StorageError:
@@ -195,37 +218,42 @@ class Writer:
         )
 
     def _reopen(self) -> None:
+        """What is acknowledged must be there, and the anchor must take it, before anything follows."""
         assert self._broken_since is not None
         if time.monotonic() < self._broken_since + WRITER_REOPEN_AFTER_S:
             raise StorageError("the ledger could not be written a moment ago", suggestion="try again in a second")
+        self._broken_since = time.monotonic()
         self._connection.close()
         self._anchor.close()
+        self._check_file()
         self._connection = connect(self._files.db)
         self._anchor = Anchor(self._files, self._key)
         check_heads(self._connection, self._acknowledged)
         check_against_anchor(self._connection, self._files, self._key)
-        # What was committed when the anchor could not be written is anchored before anything follows it.
-        if self._acknowledged:
-            self._anchor.append(iso(self._now()), self._acknowledged)
+        self._anchor.append(iso(self._now()), self._acknowledged)
+        self._anchor.sync(iso(self._now()))
+        self._broken_since = None
         for result in self.commit_now(self._on_reopen(self._connection)):
             if isinstance(result, Exception):
                 raise result
-        self._broken_since = None
+        if self._is_broken:
+            raise StorageError("the anchor cannot be written", suggestion="mend the disk; it reopens by itself")
 
     def _sync_anchor_if_due(self) -> None:
-        if self._anchor.sync_in_s() == 0.0:
+        if not self._is_broken and self._anchor.sync_in_s() == 0.0:
             with self._lock.held():
                 self._sync_anchor()
 
     def _sync_anchor(self) -> None:
         try:
+            self._check_file()
             self._anchor.sync(iso(self._now()))
         except OSError as error:
             self._stop(error)
 
     def _close_files(self) -> None:
         with self._lock.held():
-            if self._anchor.sync_in_s() is not None:
+            if not self._is_broken and self._anchor.sync_in_s() is not None:
                 self._sync_anchor()
             self._anchor.close()
             try:

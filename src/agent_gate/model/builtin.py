@@ -62,6 +62,44 @@ GATE_REVERT = ToolDeclaration(
     1,
 )
 
+_FILE: Mapping[str, Json] = {
+    "type": "string",
+    "minLength": 1,
+    "description": "a file, by its path from the working directory or from the root",
+}
+_ENCODING: Mapping[str, Json] = {"type": "string", "description": "of the text in the file; utf-8 if not named"}
+FS_READ = ToolDeclaration(
+    "fs.read",
+    "Read a file",
+    _schema(
+        "path",
+        path=_FILE,
+        encoding=_ENCODING,
+        binary={"type": "boolean", "description": "give the bytes in base64 instead of a text"},
+    ),
+    {"encoding": ArgumentKind.UNSIGNED, "binary": ArgumentKind.UNSIGNED},
+    Effect.READ,
+    Risk.LOW,
+    0,
+    sensitive=frozenset({"path"}),
+)
+FS_WRITE = ToolDeclaration(
+    "fs.write",
+    "Write a file; what was there before is kept, so that `gate.revert` can bring it back",
+    _schema(
+        "path content",
+        path=_FILE,
+        content=_TEXT,
+        encoding={**_ENCODING, "description": "of the text in the file; utf-8 if not named; base64 for bytes"},
+        mode={"enum": ["overwrite", "append"], "description": "overwrite if not named"},
+        create_dirs={"type": "boolean", "description": "make the directories that are missing"},
+    ),
+    dict.fromkeys(("content", "encoding", "mode", "create_dirs"), ArgumentKind.UNSIGNED),
+    Effect.WRITE,
+    Risk.MEDIUM,
+    1,
+    sensitive=frozenset({"path", "mode"}),
+)
 HTTP_GET = ToolDeclaration(
     "http.get",
     "Fetch a URL by GET; redirects are followed where they are allowed too",
@@ -122,5 +160,6 @@ HOME_ASSISTANT_TOOLS = (
 )
 
 BUILTIN: Mapping[str, ToolDeclaration] = {
-    tool.name: tool for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, HTTP_GET, *HOME_ASSISTANT_TOOLS)
+    tool.name: tool
+    for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, FS_READ, FS_WRITE, HTTP_GET, *HOME_ASSISTANT_TOOLS)
 }

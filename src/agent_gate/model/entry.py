@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from agent_gate.model.approval import Question
+from agent_gate.model.charge import Charge
 from agent_gate.model.tool import Json
 
 GATE_PROJECT = "_gate"
@@ -55,19 +56,6 @@ class Claim:
     request_id: str
     call_id: str
     input_hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """Something counted within a window of buckets; `limit` None only counts."""
-
-    scope: str
-    bucket: int
-    window: int
-    """How many buckets, this one included, are added up."""
-    amount: float
-    limit: float | None
-    code: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,5 +72,19 @@ LOOKUP_TIMEOUT_S = 5.0
 POLICY_TIMEOUT_S_MAX = 604_800.0
 """The longest time that a policy can give a tool."""
 
+ARGV_WORDS_MAX = 1_000
+ARGV_BYTES_MAX = 65_536
+"""Of all words of a command together; the kernel takes twice as much of each."""
+SHELL_MEMORY_BYTES_MAX = 1_073_741_824
+"""Of a command with all that it starts."""
+SHELL_PROCESSES_MAX = 128
+SHELL_OPEN_FILES_MAX = 256
+SHELL_WRITTEN_BYTES_MAX = 1_073_741_824
+SHELL_WATCH_INTERVAL_S = 0.02
+VIEW_ENTRIES_MAX = 100_000
+"""Files that are looked at to find out which of them a command may see."""
+VIEW_PLACES_MAX = 2_000
+"""Those that are shown or hidden one by one."""
+
 SHOWN_CHARS_MAX = 200
 """How much of a signature views and messages show before they cut and add a hash."""

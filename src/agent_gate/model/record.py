@@ -7,8 +7,9 @@ from typing import Any
 
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import Charge, Draft, Entry, Kind
+from agent_gate.model.entry import Draft, Entry, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Outcome, Status

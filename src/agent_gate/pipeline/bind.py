@@ -7,8 +7,9 @@ from dataclasses import replace
 from hashlib import sha256
 
 from agent_gate.model.call import BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Charge, ProjectState
+from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
@@ -45,6 +46,10 @@ class Binder:
         wrong = hand.validate(args)
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", "see the tool's input schema", "bind")
+        try:
+            args = hand.normalise(args) if hand.normalise else args
+        except GateError as error:
+            return error.problem.at("bind")
         binding = await self._binding(hand, request, args, judge)
         if isinstance(binding, Problem):
             return self._hidden(binding, args, hand.declaration)

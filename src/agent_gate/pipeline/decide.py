@@ -1,4 +1,4 @@
-"""Decide: may it? A pure function of the bound call, its facts and the policy."""
+"""Decide: a pure function of the bound call, its facts and the policy says whether it may be done."""
 
 from __future__ import annotations
 

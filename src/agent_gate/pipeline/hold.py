@@ -1,4 +1,4 @@
-"""Hold: does a person agree? Questions are durable, answered once, in time, by someone entitled."""
+"""Hold: questions to people are durable, answered once, in time, by someone entitled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
-from agent_gate.model.entry import Applied, Charge, Claim, Committed, NotPending, Resolve, Work
+from agent_gate.model.charge import Charge
+from agent_gate.model.entry import Applied, Claim, Committed, NotPending, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.verdict import Verdict

@@ -12,9 +12,10 @@ import orjson
 
 from agent_gate.model import record
 from agent_gate.model.call import BoundCall
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import CodecError, canonical, sha256_hex
 from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.entry import Charge, Claim, Committed, ProjectState, Work
+from agent_gate.model.entry import Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
 from agent_gate.model.outcome import Status

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from agent_gate.model import record
 from agent_gate.model.call import CallRequest
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import GATE_PROJECT, Charge, Claim, Committed, Draft, OutboxRow, StateChange, Work
+from agent_gate.model.entry import GATE_PROJECT, Claim, Committed, Draft, OutboxRow, StateChange, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json

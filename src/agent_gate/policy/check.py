@@ -13,6 +13,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.policy import pointers
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
@@ -44,6 +45,8 @@ def check_call(
     declaration = BUILTIN.get(tool) or unregistered(tool)
     try:
         plain, encoded = normalise(dict(args))
+        if tool in pointers.TOOLS:
+            plain = pointers.with_pointer(plain)
         signatures = _signatures(declaration, plain)
     except CodecError as error:
         return Checked(_refused(Problem(2002, f"the arguments are not JSON: {error}", stage="admit")))

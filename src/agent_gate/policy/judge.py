@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from agent_gate.model.call import BoundCall, Facts
+from agent_gate.model.charge import Charge
 from agent_gate.model.codec import hash_of
-from agent_gate.model.entry import Charge
 from agent_gate.model.errors import Problem
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import ToolDeclaration

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from agent_gate.model.call import Facts
-from agent_gate.model.entry import Charge
+from agent_gate.model.charge import Charge
 from agent_gate.model.errors import Problem
 from agent_gate.model.policy import ApprovalRule, Policy, Role, Window, roles_that_include
 from agent_gate.model.tool import Mode, Risk, ToolDeclaration

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timezone, tzinfo
 
-from agent_gate.model.entry import Charge
+from agent_gate.model.charge import Charge
 from agent_gate.model.policy import Policy
 
 RATE, BUDGET, QUOTA = 1012, 1013, 1007

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 
 import jsonpatch
 import jsonpointer
 
 from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest
-from agent_gate.model.errors import ToolError
-from agent_gate.model.record import outcome_of
+from agent_gate.model.codec import restore, sha256_hex
+from agent_gate.model.entry import Entry
+from agent_gate.model.errors import StorageError, ToolError
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.record import outcome_of, undo_blob
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Transition
+from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Recorded, Transition
 from agent_gate.toolkit import make_hand
 
 
@@ -21,8 +25,9 @@ class RevertService:
     name = "revert"
     dependencies: Sequence[str] = ("state",)
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, find: Callable[[str], Hand | None] = lambda _: None) -> None:
+        """`find` leads from a tool's name to its hand, which may know how to undo its calls."""
+        self._ledger, self._find = ledger, find
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return (STATE_REVERT, GATE_REVERT)
@@ -59,7 +64,7 @@ class RevertService:
             transition=lambda _, __: NewState(state.document, f"state of version {state.version} again"),
         )
 
-    async def _bind_call(self, request: CallRequest, args: Mapping[str, Json], _: Judge) -> Binding:
+    async def _bind_call(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         call_id = args["call_id"]
         entries = await self._ledger.entries_of(call_id)
         outcome = outcome_of(entries)
@@ -69,18 +74,37 @@ class RevertService:
                 code=2002,
                 suggestion="see `agent-gate audit`",
             )
+        hand = self._find(entries[0].tool or "")
+        recorded = await self._recorded(call_id, entries, outcome) if hand and hand.undo else None
+        if hand and hand.undo and recorded:
+            inner = await hand.undo(recorded, judge)
+            signatures = (f"gate.revert({call_id})", *inner.signatures)
+            return replace(inner, signatures=signatures, resources={"call_id": call_id, **inner.resources})
         if outcome.snapshot_id is None or outcome.state_version is None:
             raise ToolError(
                 f"call `{call_id}` changed nothing that can be brought back", code=2002, suggestion="see what it did"
             )
         before = await self._ledger.state_at(request.project, outcome.state_version - 1)
         after = await self._ledger.state_at(request.project, outcome.state_version)
-        inner = f"state.revert({before.snapshot_id})" if before.snapshot_id else "state.revert(initial)"
+        snapshot = f"state.revert({before.snapshot_id})" if before.snapshot_id else "state.revert(initial)"
         return Binding(
-            (f"gate.revert({call_id})", inner),
+            (f"gate.revert({call_id})", snapshot),
             {"call_id": call_id, "to_version": before.version},
             transition=_undo(call_id, before.document, after.document),
         )
+
+    async def _recorded(self, call_id: str, entries: Sequence[Entry], outcome: Outcome) -> Recorded | None:
+        """None where the call was not performed, or what it was has been erased."""
+        bodies = [(entry.kind, restore(entry.body)) for entry in entries if entry.body is not None]
+        performing = next((body for kind, body in bodies if kind == "performing"), None)
+        args = next((body["args"] for _, body in bodies if "args" in body), None)
+        if performing is None or args is None:
+            return None
+        kept = await self._ledger.blob(undo_blob(call_id))
+        if performing.get("kept_hash") != (None if kept is None else sha256_hex(kept)):
+            raise StorageError(f"what was kept of call `{call_id}` is not what was recorded", code=5004)
+        found = performing["facts"].get("found", {})
+        return Recorded(call_id, args, performing.get("resources", {}), found, outcome, kept)
 
 
 def _undo(call_id: str, before: Json, after: Json) -> Transition:

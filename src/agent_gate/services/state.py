@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import jsonpatch
@@ -10,8 +11,13 @@ import jsonpointer
 from agent_gate.model.builtin import STATE_TOOLS
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.policy import pointers
+from agent_gate.policy.pointers import with_pointer
 from agent_gate.ports import Hand, NewState
 from agent_gate.toolkit import make_hand
+
+_IS_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+"""One spelling for each element: `01` would pass a rule about `1`."""
 
 
 class StateService:
@@ -23,7 +29,15 @@ class StateService:
 
     def hands(self) -> Sequence[Hand]:
         ways = {"state.get": _get, "state.set": _set, "state.delete": _delete, "state.patch": _patch}
-        return [make_hand(tool, self.name, transition=ways[tool.name]) for tool in STATE_TOOLS]
+        return [
+            make_hand(
+                tool,
+                self.name,
+                transition=ways[tool.name],
+                normalise=with_pointer if tool.name in pointers.TOOLS else None,
+            )
+            for tool in STATE_TOOLS
+        ]
 
     async def start(self) -> None: ...
 
@@ -36,20 +50,10 @@ class StateService:
     async def close(self) -> None: ...
 
 
-def pointer(path: str) -> jsonpointer.JsonPointer:
-    """`/a/b` and `a.b` name the same place; the empty path is the whole document."""
-    if path and not path.startswith("/"):
-        path = "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path.split("."))
-    try:
-        return jsonpointer.JsonPointer(path)
-    except jsonpointer.JsonPointerException as error:
-        raise ToolError(f"`{path}` is not a path: {error}", code=2002) from None
-
-
 def _get(inputs: dict[str, Json], state: Json) -> NewState:
     path = inputs.get("path", "")
     try:
-        return NewState(state, data=pointer(path).resolve(state))
+        return NewState(state, data=jsonpointer.JsonPointer(path).resolve(state))
     except jsonpointer.JsonPointerException:
         raise ToolError(
             f"the state has nothing at `{path}`", code=2002, suggestion="read the whole state with an empty path"
@@ -58,7 +62,7 @@ def _get(inputs: dict[str, Json], state: Json) -> NewState:
 
 def _set(inputs: dict[str, Json], state: Json) -> NewState:
     path = inputs["path"]
-    place = pointer(path)
+    place = jsonpointer.JsonPointer(path)
     if not place.parts:
         return NewState(inputs["value"], "state replaced")
     parent = state
@@ -77,7 +81,7 @@ def _set(inputs: dict[str, Json], state: Json) -> NewState:
 
 def _delete(inputs: dict[str, Json], state: Json) -> NewState:
     path = inputs["path"]
-    place = pointer(path)
+    place = jsonpointer.JsonPointer(path)
     if not place.parts:
         return NewState({}, "state emptied")
     try:
@@ -106,6 +110,6 @@ def _step(parent: Json, part: str, path: str) -> Json:
 
 
 def _index(items: list[Json], part: str, path: str) -> int:
-    if not part.isascii() or not part.isdigit() or int(part) >= len(items):
+    if not _IS_INDEX.fullmatch(part) or int(part) >= len(items):
         raise ToolError(f"the list at `{path}` has no element {part}", code=2002)
     return int(part)

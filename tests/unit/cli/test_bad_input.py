@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate import open_gate
+from agent_gate.doors.cli.program import run
 from tests.unit.cli.conftest import Command
 
 LOOKING = [
@@ -32,12 +33,12 @@ LOOKING = [
 
 
 @pytest.mark.parametrize("words", LOOKING, ids=" ".join)
-def test_no_command_makes_a_database_that_is_missing(words: list[str], tmp_path: Path) -> None:
+def test_no_command_makes_a_database_that_is_missing(command: Command, words: list[str], tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("rules: []")
-    done = run(tmp_path, *words)
-    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (5, b"", 1)
-    assert done.stderr.startswith(b"agent-gate: storage_connect: ")
-    assert json.loads(run(tmp_path, *words, "--json").stdout)["error"]["code"] == 5001
+    said = command(*words)
+    assert (said.code, said.out, said.err.count("\n")) == (5, "", 1)
+    assert said.err.startswith("agent-gate: storage_connect: ")
+    assert command(*words, "--json").json["error"]["code"] == 5001
     assert [path.name for path in tmp_path.iterdir()] == ["policy.yaml"]
 
 
@@ -45,20 +46,44 @@ def test_no_command_makes_a_database_that_is_missing(words: list[str], tmp_path:
     "db", ["postgresql://user:secret@host/gate", "postgres://h/g", ".", "policy.yaml", "empty", ""]
 )
 @pytest.mark.parametrize("words", [["audit"], ["project", "create", "x"], ["db", "upgrade"], ["db", "backup", "t.db"]])
-def test_what_is_no_ledger_is_refused_and_left_alone(words: list[str], db: str, tmp_path: Path) -> None:
+def test_what_is_no_ledger_is_refused_and_left_alone(
+    command: Command, words: list[str], db: str, tmp_path: Path
+) -> None:
     (tmp_path / "policy.yaml").write_text("rules: []")
     (tmp_path / "empty").touch()
-    done = run(tmp_path, *words, "--db", db)
-    assert done.returncode == 5 or (done.returncode, words) == (0, ["db", "upgrade"])
-    assert b"secret" not in done.stderr
+    said = command(*words, "--db", db)
+    assert said.code == 5 or (said.code, words, db) == (0, ["db", "upgrade"], "empty")
+    assert "secret" not in said.err
     assert (tmp_path / "policy.yaml").read_text() == "rules: []"
 
 
+@pytest.fixture(scope="module")
+def worked_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a policy, a ledger of two calls, and files that are not what they should be."""
+    directory = tmp_path_factory.mktemp("worked-in")
+    assert run(["init", str(directory)]) == 0
+    (directory / "binary.yaml").write_bytes(bytes(range(256)))
+    (directory / "empty.yaml").touch()
+    (directory / "endless.yaml").symlink_to("endless.yaml")
+
+    async def calls() -> None:
+        async with open_gate(directory / "policy.yaml", directory / "agent-gate.db") as gate:
+            await gate.call("state.set", path="/notes/a", value=1)
+            await gate.call("state.set", path="/notes/a", value=2)
+
+    asyncio.run(calls())
+    return directory
+
+
+@pytest.fixture
+def ledger(command: Command, worked_in: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(worked_in)
+    return worked_in / "agent-gate.db"
+
+
 BAD = [
-    [],
     ["nonsense"],
     ["--nonsense"],
-    ["state"],
     ["state", "nonsense"],
     ["audit", "--limit", "0"],
     ["audit", "--limit", "-1"],
@@ -92,7 +117,6 @@ BAD = [
     ["project", "create", "x", "--initial-state", '{"a": NaN}'],
     ["project", "create", "x", "--state-schema", '{"type": 7}'],
     ["project", "create", "x", "--state-schema", '{"$ref": "http://example.com/"}'],
-    ["db"],
     ["db", "retain"],
     ["db", "retain", "--days", "-1", "--yes"],
     ["db", "retain", "--days", "nan", "--yes"],
@@ -113,13 +137,35 @@ BAD = [
 
 
 @pytest.mark.parametrize("words", BAD, ids=lambda words: " ".join(words)[:60])
-def test_bad_input_gets_one_line_and_changes_nothing(words: Sequence[str], worked_in: Path) -> None:
-    before = run(worked_in, "project", "list").stdout
-    done = run(worked_in, *words)
-    assert done.returncode in (1, 2, 3, 5)
-    assert done.stderr.count(b"\n") == 1 or done.stdout
-    if done.stderr:
-        assert done.stderr.startswith(b"agent-gate: ")
-    assert run(worked_in, "project", "list").stdout == before
+def test_bad_input_gets_one_line_and_changes_nothing(command: Command, words: Sequence[str], ledger: Path) -> None:
+    before = command("export").out
+    said = command(*words)
+    assert said.code in (1, 2, 3, 5)
+    if said.out:
+        assert words[:2] == ["check", "--calls"]
+    else:
+        assert said.err.startswith("agent-gate: ")
+        assert said.err.count("\n") == 1
+    assert command("export").out == before
 
 
+@pytest.mark.parametrize("words", BAD, ids=lambda words: " ".join(words)[:60])
+def test_bad_input_is_an_object_for_machines(command: Command, words: Sequence[str], ledger: Path) -> None:
+    place = words.index("--") if "--" in words else len(words)
+    said = command(*words[:place], "--json", *words[place:])
+    for answer in said.json_lines:
+        assert {"name", "detail"} <= answer["error"].keys()
+    assert said.out
+
+
+def test_an_argument_of_any_length_is_borne(command: Command, ledger: Path) -> None:
+    said = command("state", "revert", "x" * 100_000, "-p", "policy.yaml")
+    assert said.code in (1, 3)
+    assert command("verify").code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["state"], ["project"], ["db"]])
+def test_a_group_of_commands_says_what_it_can_do(command: Command, words: list[str]) -> None:
+    said = command(*words)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(" ".join(["Usage: agent-gate", *words]))

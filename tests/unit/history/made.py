@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,9 +84,11 @@ TOOLS: list[Callable[..., Any]] = [echo, write_note, send_mail, open_door, broke
 
 
 @asynccontextmanager
-async def gate_at(db: Path, clock: SteppingClock | None = None) -> AsyncIterator[Gate]:
+async def gate_at(
+    db: Path, clock: SteppingClock | None = None, policy: Mapping[str, Any] = POLICY
+) -> AsyncIterator[Gate]:
     async with open_gate(
-        POLICY, db, tools=TOOLS, agent=AGENT, approvers=[ANNA], clock=clock or SteppingClock(), ids=IDS
+        policy, db, tools=TOOLS, agent=AGENT, approvers=[ANNA], clock=clock or SteppingClock(), ids=IDS
     ) as gate:
         yield gate
 

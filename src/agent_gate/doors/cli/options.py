@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from agent_gate.model.errors import StorageError
+
+if TYPE_CHECKING:
+    from typer._click import Context
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar="AGENT_GATE_DB", help="The ledger.")]
@@ -19,14 +23,21 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is
 DEFAULT_DB = "agent-gate.db"
 
 
+class HelpfulGroup(TyperGroup):
+    """Says what it can do when nothing is asked of it."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+
 def commands(help: str = "") -> typer.Typer:  # noqa: A002 -- Typer's own word
     """The commands of one module: plain help, our own words for errors."""
     settings: dict[str, Any] = {"help": help} if help else {}
     return typer.Typer(
+        cls=HelpfulGroup,
         rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,
-        no_args_is_help=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         **settings,
     )

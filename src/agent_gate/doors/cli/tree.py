@@ -6,18 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from agent_gate import __version__
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.catalogue import COMMANDS, SECTIONS
+from agent_gate.doors.cli.options import HelpfulGroup
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpfulGroup):
     """Knows its commands by name, and imports one when it is used or described."""
 
     def __init__(self, **attributes: Any) -> None:

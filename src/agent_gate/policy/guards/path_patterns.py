@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.policy.patterns import Matcher, is_glob, matcher
 
 _ANY_NAMES = "**"
+_CLASS = re.compile(r"\[!?+\]?+[^\]]*+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ def mistake_in(source: str) -> str | None:
     """Why a text is no path pattern."""
     if not source or "\0" in source:
         return "is empty" if not source else "holds a NUL"
+    if any("/" in found for found in _CLASS.findall(source)):
+        return "has `/` inside of `[]`, which stays within one name; write `[[]` for the character itself"
     names = source.split("/")
     for at, name in enumerate(names):
         if "**" in name and name != _ANY_NAMES:

@@ -61,8 +61,9 @@ class PathRules:
     def _judge_name(self, path: str, found: Mapping[str, Json]) -> PathPattern | _Refusal:
         """The allow pattern that covers the path, or why none may."""
         same = found.get("same_as")
-        if self._is_protected(path) or (same is not None and self._is_protected(same)):
-            return _Refusal(1021, " is one of the gate's own files or under protected_paths", _HANDS_OFF)
+        protected = self._protection(path) or (same is not None and self._protection(same))
+        if protected:
+            return _Refusal(1021, protected, "leave it alone: no section of tools: opens it")
         for pattern in self._denied:
             if pattern.matches(path):
                 what = f" is under deny_paths of {self.tool} ({pattern.source})"
@@ -75,14 +76,16 @@ class PathRules:
                 hiding = hiding or pattern
         return self._outside() if hiding is None else self._hidden(hiding)
 
-    def _is_protected(self, path: str) -> bool:
+    def _protection(self, path: str) -> str:
+        """In which way a path is out of reach; empty for most."""
         for own in self._own:
             if path.startswith(own) and (len(path) == len(own) or path[len(own)] == "/"):
-                return True
-        for pattern in self._protected:  # noqa: SIM110 -- `any` over a generator takes twice as long
+                return " is one of the gate's own files"
+        for pattern in self._protected:
             if pattern.matches(path):
-                return True
-        return False
+                source = pattern.source
+                return " belongs to a process" if source == _OF_PROCESSES else f" is under protected_paths ({source})"
+        return ""
 
     def _outside(self) -> _Refusal:
         sources = self.section.allow_paths
@@ -116,9 +119,6 @@ class PathRules:
             what = f" {whole} {size} bytes, more than max_size_bytes of {self.tool} ({most})"
             return _Refusal(1006, what, f"raise it there, or {'write less' if self._writes else 'read a smaller file'}")
         return None
-
-
-_HANDS_OFF = "choose another file; no setting of the policy opens this one"
 
 
 class FileGuard:

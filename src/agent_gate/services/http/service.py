@@ -17,8 +17,9 @@ from agent_gate.model.limits import LOOKUP_TIMEOUT_S, SHOWN_CHARS_MAX
 from agent_gate.model.policy import UrlGuard
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
-from agent_gate.policy.guards.headers import Headers, agent_headers, for_other_origin
-from agent_gate.policy.guards.urls import Url, parse_url
+from agent_gate.policy.guards.fetches import Fetch, found, read_fetch
+from agent_gate.policy.guards.headers import Headers, for_other_origin
+from agent_gate.policy.guards.urls import Url
 from agent_gate.ports import Binding, Clock, Hand, Judge, Ledger
 from agent_gate.services.http.body import readable
 from agent_gate.toolkit import make_hand
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 class _Errand:
     """One call of `http.get`, with all that judging its redirects needs."""
 
-    url: Url
-    headers: Headers
+    fetch: Fetch
     request: CallRequest
     args: Mapping[str, Json]
     judge: Judge
@@ -48,12 +48,7 @@ class _Errand:
         """What the whole policy says of a URL, asked for on behalf of this call."""
         args = {**self.args, "url": url.text}
         bound = BoundCall("", self.request, args, args, (url.signature,), "", "", url.resources)
-        return self.judge.decide(bound, replace(self.facts, found=_found(addresses)), HTTP_GET)
-
-
-def _found(addresses: Sequence[str]) -> dict[str, Json]:
-    """What binding saw in the world: a fact beside the call, which may differ when it is bound again."""
-    return {"addresses": list(addresses)} if addresses else {}
+        return self.judge.decide(bound, replace(self.facts, found=found(addresses)), HTTP_GET)
 
 
 class HttpService:
@@ -93,15 +88,14 @@ class HttpService:
     async def close(self) -> None: ...
 
     async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
-        url = parse_url(args["url"])
-        headers = agent_headers(args.get("headers", {}))
-        facts = await self._facts(request, url, judge)
-        errand = _Errand(url, headers, request, args, judge, facts)
-        addresses = [url.host] if url.is_address else await self._addresses_unless_denied(errand)
+        fetch = read_fetch(args)
+        facts = await self._facts(request, fetch, judge)
+        errand = _Errand(fetch, request, args, judge, facts)
+        addresses = [fetch.url.host] if fetch.url.is_address else await self._addresses_unless_denied(errand)
         act = partial(self._fetch, errand, addresses)
-        return Binding((url.signature,), url.resources, act=act, found=_found(addresses))
+        return Binding(fetch.signatures, fetch.resources, act=act, found=found(addresses))
 
-    async def _facts(self, request: CallRequest, url: Url, judge: Judge) -> Facts:
+    async def _facts(self, request: CallRequest, fetch: Fetch, judge: Judge) -> Facts:
         """As the gate will see them, but for what has been used up: that refuses no URL."""
         now, cooldown = self._clock.now(), judge.policy.cooldown_seconds
         ceiling = request.agent.mode
@@ -116,14 +110,14 @@ class HttpService:
             state=state.document if state else None,
             can_ask=self._can_ask,
             refused_recently=cooldown > 0
-            and await self._ledger.denied_since(request.project, url.signature, now - cooldown),
+            and await self._ledger.denied_since(request.project, fetch.signatures[0], now - cooldown),
         )
 
     async def _addresses_unless_denied(self, errand: _Errand) -> list[str]:
         """A look-up tells others the name: there is none for a call that is denied anyway, or only imagined."""
-        if errand.request.simulate or errand.verdict(errand.url).decision is Decision.DENY:
+        if errand.request.simulate or errand.verdict(errand.fetch.url).decision is Decision.DENY:
             return []
-        return await self._look_up(errand, errand.url)
+        return await self._look_up(errand, errand.fetch.url)
 
     async def _look_up(self, errand: _Errand, url: Url) -> list[str]:
         left_s = min(self._lookup_timeout_s, _limit_s(errand))
@@ -141,22 +135,23 @@ class HttpService:
             if not scope.expired():
                 raise
             raise ToolError(
-                f"`{errand.url.authority}` did not answer in full within {limit_s:g} s",
+                f"`{errand.fetch.url.authority}` did not answer in full within {limit_s:g} s",
                 code=2004,
                 suggestion="try again, or raise timeout_seconds",
             ) from None
 
     async def _follow(self, errand: _Errand, addresses: Sequence[str]) -> Json:
         """From redirect to redirect, each looked up and judged anew, until an answer is final."""
-        url, headers, section = errand.url, errand.headers, errand.section
+        url, headers, section = errand.fetch.url, errand.fetch.headers, errand.section
         addresses = addresses or await self._cleared(errand, url)
-        followed = 0
+        left: list[str] = []
         while (reply := await self._ask(url, addresses, headers, section)).location is not None:
-            if followed == section.max_redirects:
+            if len(left) == section.max_redirects:
                 raise ToolError(
-                    f"`{_shown(errand.url)}` redirects more than {followed} times", suggestion="raise max_redirects"
+                    f"`{_shown(errand.fetch.url)}` redirects more than {len(left)} times",
+                    suggestion="raise max_redirects",
                 )
-            followed += 1
+            left.append(url.text)
             target = _target(url, reply.location)
             addresses = await self._cleared(errand, target)
             if target.origin != url.origin:
@@ -167,6 +162,7 @@ class HttpService:
             "headers": _joined(reply.headers),
             **readable(reply.body, reply.first("content-type")),
             "url": url.text,
+            **({"redirects": left} if left else {}),
         }
 
     async def _cleared(self, errand: _Errand, url: Url) -> list[str]:
@@ -208,14 +204,12 @@ def _must_allow(verdict: Verdict, url: Url) -> None:
     if verdict.problem is not None:
         problem = verdict.problem
         raise PolicyDeniedError(
-            f"the redirect to `{_shown(url)}` is refused: {problem.detail}",
+            f"`{_shown(url)}` is refused: {problem.detail}",
             code=problem.code,
             suggestion=problem.suggestion,
         )
     if verdict.decision is not Decision.ALLOW:
-        raise PolicyDeniedError(
-            f"the redirect to `{_shown(url)}` would need a person's agreement", suggestion="call that URL itself"
-        )
+        raise PolicyDeniedError(f"`{_shown(url)}` would need a person's agreement", suggestion="call that URL itself")
 
 
 def _joined(headers: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -182,6 +182,10 @@ def _check_count(operands: Sequence[str], most: int | None) -> None:
         raise Refused(f"`{operands[most]}` is one operand too many")
 
 
+def names(*texts: str) -> frozenset[str]:
+    return frozenset(" ".join(texts).split())
+
+
 def free(words: Sequence[str], /) -> Use:  # noqa: ARG001 -- whatever they are
     """A program whose every word is a text."""
     return Use()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agent_gate.policy.guards.programs.grammar import Refused, Use
+from agent_gate.policy.guards.programs.grammar import Refused, Use, names
 
-_FLAGS = frozenset(
-    "-r -c -n -e -s -S -a -j -M -C -R -V --raw-output --raw-output0 --compact-output --null-input --exit-status"
-    " --slurp --sort-keys --ascii-output --join-output --monochrome-output --color-output --raw-input --tab --stream"
-    " --stream-errors --seq --unbuffered --version".split()
+_FLAGS = names(
+    "-r -c -n -e -s -S -a -j -M -C -R -V --raw-output --raw-output0 --compact-output --null-input --exit-status",
+    "--slurp --sort-keys --ascii-output --join-output --monochrome-output --color-output --raw-input --tab",
+    "--stream --stream-errors --seq --unbuffered --version",
 )
 _WITH_VALUES = {"--arg": 2, "--argjson": 2, "--indent": 1}
 _LETTERS = re.compile(r"-[rcneSsajMCR]+")
-_MODULES = re.compile(r"\b(import|include|modulemeta|input_filename|get_search_list)\b")
+_MODULES = re.compile(r"\b(import|include|modulemeta)\b")
 
 
 def jq(words: Sequence[str], /) -> Use:

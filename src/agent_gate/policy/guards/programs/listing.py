@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agent_gate.policy.guards.programs.grammar import Program, Reach, Reader, Refused, Use
+from agent_gate.policy.guards.programs.grammar import Program, Reach, Reader, Refused, Use, names
 
 _LS = Reader(
     "-a -A -b -B -c -C -d -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -Z -1",
@@ -20,17 +20,19 @@ _LS = Reader(
 )
 
 _FIND_STARTS = frozenset({"-H", "-L", "-P"})
-_FIND_ALONE = frozenset(
-    "-empty -readable -writable -executable -nouser -nogroup -true -false -prune -print -print0 -quit -depth -d"
-    " -daystart -mount -xdev -follow -noleaf -ignore_readdir_race -noignore_readdir_race -warn -nowarn -ls -not -a -o"
-    " -and -or ! ( ) ,".split()
+_FIND_ALONE = names(
+    "-empty -readable -writable -executable -nouser -nogroup -true -false -prune -print -print0 -quit -depth -d",
+    "-daystart -mount -xdev -follow -noleaf -ignore_readdir_race -noignore_readdir_race -warn -nowarn -ls -not -a",
+    "-o -and -or ! ( ) ,",
 )
-_FIND_TEXT = frozenset(
-    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -size -mtime -atime -ctime -mmin"
-    " -amin -cmin -user -group -uid -gid -perm -links -inum -fstype -lname -ilname -used -maxdepth -mindepth -regextype"
-    " -printf".split()
+_FIND_TEXT = names(
+    "-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -size -mtime -atime -ctime",
+    "-mmin -amin -cmin -user -group -uid -gid -perm -links -inum -fstype -lname -ilname -used -maxdepth -mindepth",
+    "-regextype -printf",
 )
-_FIND_PATH = frozenset("-newer -anewer -cnewer -samefile".split())
+_FIND_PATH = names(
+    "-newer -anewer -cnewer -samefile",
+)
 _FIND_NEWER = re.compile(r"-newer[aBcm]([aBcmt])")
 
 

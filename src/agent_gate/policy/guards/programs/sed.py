@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -18,6 +19,7 @@ _NUMBERED = "lqQL"
 _NAMED = ":btT"
 _TEXTS = "aic"
 _SUBSTITUTE_FLAGS = "gpiImM0123456789"
+_BRACKET = re.compile(r"\^?\]?(?:\[:[a-z]+:\]|\[\.[^\n]*?\.\]|\[=[^\n]*?=\]|[^\]\n])*\]")
 _BLANK = " \t\v\f\r"
 
 
@@ -133,14 +135,10 @@ class _Script:
                 raise _Malformed("its script has an expression without an end")
 
     def _bracket(self) -> None:
-        """Past the `]` of a bracket expression; the first character after `[` or `[^` may be a `]` of the set."""
-        if self._peek() == "^":
-            self._at += 1
-        end = self._text.find("]", self._at + 1)
-        inside = self._text[self._at : end]
-        if end < 0 or "\n" in inside or any(mark in inside for mark in ("[:", "[.", "[=")) and self._classes() < 0:
+        found = _BRACKET.match(self._text, self._at)
+        if found is None:
             raise _Malformed("its script has a bracket without an end")
-        self._at = (self._classes() if "[" in inside else end) + 1
+        self._at = found.end()
 
     def _command(self) -> None:
         name = self._take()
@@ -154,14 +152,14 @@ class _Script:
         elif name == "s":
             delimiter = self._take()
             self._until(delimiter)
-            self._until(delimiter)
+            self._until(delimiter, regex=False)
             self._skip(_SUBSTITUTE_FLAGS)
             if self._peek() in ("e", "w"):
                 raise Refused(f"the flag `{self._peek()}` of its command `s` would start a program or write a file")
         elif name == "y":
             delimiter = self._take()
-            self._until(delimiter)
-            self._until(delimiter)
+            self._until(delimiter, regex=False)
+            self._until(delimiter, regex=False)
         elif name and name in _TEXTS:
             self._text_argument()
             return

@@ -1,0 +1,57 @@
+"""Where a gate stands, looked up once when a policy comes into force: real paths instead of names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agent_gate.model.errors import ConfigError
+from agent_gate.model.policy import Policy
+from agent_gate.policy.guards.path_patterns import fixed_part, normal
+from agent_gate.policy.guards.surroundings import Surroundings
+
+
+def real_directory(path: str | Path | None) -> str:
+    """The real path of a working directory; by default the one of this process."""
+    real = os.path.realpath(path or ".")
+    if not os.path.isdir(real):
+        raise ConfigError(f"working directory `{path}` is not a directory", suggestion="name one that exists")
+    return real
+
+
+def look_around(
+    policy: Policy, working_dir: str, *, protected: Iterable[str | Path] = (), secret: Iterable[str | Path] = ()
+) -> Surroundings:
+    """`protected` are files of the gate that no tool may write, `secret` those that none may read either."""
+    return Surroundings(
+        working_dir,
+        real_paths(protected),
+        real_paths(secret),
+        _links(policy, working_dir),
+    )
+
+
+def real_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:
+    """As they really are and, where that is another name, as given: a link may be replaced by a file."""
+    absolute = list(map(os.path.abspath, paths))
+    return tuple(dict.fromkeys((*map(os.path.realpath, absolute), *absolute)))
+
+
+def _links(policy: Policy, working_dir: str) -> dict[str, str]:
+    """Links in the fixed part of a pattern are followed now, and never again while the policy is in force."""
+    links = {}
+    for source, denies in _patterns(policy):
+        fixed = fixed_part(source, working_dir, denies=denies)
+        real = os.path.realpath(fixed or "/")
+        if real != (normal(fixed) or "/"):
+            links[fixed] = real
+    return links
+
+
+def _patterns(policy: Policy) -> Iterator[tuple[str, bool]]:
+    for section in (policy.guards.fs_read, policy.guards.fs_write):
+        if section is not None:
+            yield from ((source, False) for source in section.allow_paths)
+            yield from ((source, True) for source in section.deny_paths)
+    yield from ((source, True) for source in policy.protected_paths)

@@ -1,0 +1,80 @@
+"""One transaction for a group of works: none of it stays where the storage fails; a work at fault fails alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+
+from agent_gate.ledger.apply import apply
+from agent_gate.model.entry import Committed, Work
+from agent_gate.model.errors import StorageError
+
+Result = Committed | Exception
+
+
+def transact(
+    connection: sqlite3.Connection, works: Sequence[Work], instance: str
+) -> tuple[list[Result], Exception | None]:
+    """A result for each work up to the fault of the storage, if there was one; what follows it is not done."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        results: list[Result] = [apply(connection, work, instance) for work in works]
+    except Exception as error:
+        _roll_back(connection)
+        if _is_of_the_storage(error):
+            return [], error
+        return _one_by_one(connection, works, instance) if len(works) > 1 else ([_unwritable(error)], None)
+    try:
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        _write_over_what_failed(connection)
+        return [], error
+    return results, None
+
+
+def _one_by_one(
+    connection: sqlite3.Connection, works: Sequence[Work], instance: str
+) -> tuple[list[Result], Exception | None]:
+    results: list[Result] = []
+    for work in works:
+        result, fault = transact(connection, [work], instance)
+        results += result
+        if fault is not None:
+            return results, fault
+    return results, None
+
+
+def _write_over_what_failed(connection: sqlite3.Connection) -> None:
+    """A commit whose sync failed stands whole in the log and would count after a crash: a void one takes its place.
+
+    It needs no room that the log did not have, and is written there even if its own sync fails as well.
+    """
+    _roll_back(connection)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO blobs VALUES ('void', '')")
+        connection.execute("DELETE FROM blobs WHERE hash = 'void'")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        _roll_back(connection)
+
+
+def _is_of_the_storage(error: Exception) -> bool:
+    """The disk or the file failed, not one piece of work."""
+    return isinstance(error, sqlite3.OperationalError | sqlite3.InternalError) or type(error) is sqlite3.DatabaseError
+
+
+def _unwritable(error: Exception) -> StorageError:
+    refused = StorageError(
+        f"this entry cannot be written: {type(error).__name__}: {error}", suggestion="please report it: it is a defect"
+    )
+    refused.__cause__ = error
+    return refused
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    """Also where SQLite has already done so; otherwise every other process would wait for this one."""
+    with suppress(sqlite3.Error):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,193 @@
+"""The command guard: whether a program may be started with these words, in this place and with these settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from agent_gate.model.call import BoundCall, Facts
+from agent_gate.model.policy import CommandGuard
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Reason
+from agent_gate.policy.encoding import encoded_text
+from agent_gate.policy.guards.command_text import words_of
+from agent_gate.policy.guards.paths import PathRules, printable
+from agent_gate.policy.guards.programs import Reach, Refused, Use, is_wrapper, program_named
+from agent_gate.policy.guards.tokens import DenyTokens
+from agent_gate.policy.layers import Answer, deny
+from agent_gate.policy.signature import shown
+
+OWN_COMMAND = "agent-gate"
+NO_SANDBOX = "none"
+_OWN_IN_WORDS = re.compile(r"(?:^|[\s/;&|\"'`(])agent-gate(?:[\s;&|\"'`)]|$)|-m\s*agent_gate\b")
+_STEERING = re.compile(
+    r"LD_.*|GIT_.*|PATH|HOME|IFS|ENV|SHELL|BASH_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|JAVA_.*|_JAVA_.*|LUA_.*|AWK.*"
+    r"|[A-Z0-9_]*OPTIONS|[A-Z0-9_]*OPTS|[A-Z0-9_]*PAGER|[A-Z0-9_]*EDITOR|VISUAL|LESS.*|RIPGREP_.*|GREP_.*|TAR_.*|TAPE"
+    r"|RSH|TMPDIR|TMP|TEMP|TZDIR|LOCPATH|NLSPATH|GCONV_PATH|TERMINFO.*|MALLOC_.*|GLIBC_TUNABLES|XDG_.*|POSIXLY_CORRECT"
+    r"|POSIX.*|HOSTALIASES|RES_.*|MAGIC|SSH_.*|DYLD_.*"
+)
+"""Names by which a program is made to load, start or read something else, or to read its options otherwise."""
+
+
+def signature_of(argv: Sequence[str]) -> str:
+    """`shell.run(…)` with the words joined by one space; blanks and quotes inside of a word are encoded."""
+    return f"shell.run({' '.join(map(_signed, argv))})"
+
+
+def _signed(word: str) -> str:
+    return encoded_text("argv", word).replace(" ", "%20").replace("'", "%27") if word else "''"
+
+
+def use_of(argv: Sequence[str], section: CommandGuard) -> Use:
+    """What a command would touch; raises Refused where its words may not be judged or may not be given."""
+    name = argv[0].rpartition("/")[2]
+    if is_named(argv[0], section.unchecked_executables):
+        return Use(reach=Reach.ALL, starts_programs=True)
+    program = program_named(name)
+    if program is None:
+        kind = "is there to start other programs" if is_wrapper(name) else "has no argument rules here"
+        raise Refused(kind)
+    return program(argv[1:])
+
+
+def is_named(given: str, names: Sequence[str]) -> bool:
+    """Whether a program is in a list of names and full paths."""
+    return given in names or given.rpartition("/")[2] in names
+
+
+class CommandRules:
+    """What the policy says of commands, compiled; judges what binding found."""
+
+    def __init__(self, section: CommandGuard, files: PathRules | None) -> None:
+        self._section = section
+        self._files = files
+        self._tokens = DenyTokens(section.deny_tokens)
+        self._env = frozenset(section.allow_env)
+
+    def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
+        resources = bound.resources
+        argv: Sequence[str] = resources["argv"]
+        refusal = (
+            self._judge_program(argv, resources, facts.found)
+            or self._judge_words(argv, bound.args.get("command"))
+            or self._judge_environment(argv, bound.args.get("env") or {})
+            or self._judge_use(argv, resources, facts.found)
+            or self._judge_sandbox(resources)
+        )
+        return refusal or (Reason("guard", Decision.ALLOW, argv[0]), None)
+
+    def _judge_program(
+        self, argv: Sequence[str], resources: Mapping[str, Json], found: Mapping[str, Json]
+    ) -> Answer | None:
+        section, name, path = self._section, _quoted(argv[0]), resources.get("executable", "")
+        if OWN_COMMAND in (argv[0].rpartition("/")[2], path.rpartition("/")[2]):
+            return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
+        if not is_named(argv[0], section.allow_executables) and path not in section.allow_executables:
+            listed = ", ".join(section.allow_executables) or "it is empty"
+            return _no(
+                1004, f"{name} is not in allow_executables of shell.run ({listed})", "add it there, or use one of them"
+            )
+        if not path:
+            where = ", ".join(section.trusted_dirs)
+            return _no(1004, f"{name} {found.get('executable', 'was not found')}", f"trusted_dirs are {where}")
+        return None
+
+    def _judge_words(self, argv: Sequence[str], text: str | None) -> Answer | None:
+        token = self._tokens.found_in(argv, text or "")
+        if token is not None:
+            return _no(
+                1005,
+                f"the command holds {_quoted(token)}, which deny_tokens of shell.run denies",
+                "leave it out, or remove the token there",
+                token,
+            )
+        acted_on = words_of(text).shell if text else ""
+        if acted_on:
+            return _no(
+                1005,
+                f"a shell would act on {_quoted(acted_on)}, and there is no shell here",
+                "make one call for each program; put what is meant as it stands in quotes, or give the words in argv",
+            )
+        return None
+
+    def _judge_environment(self, argv: Sequence[str], env: Mapping[str, str]) -> Answer | None:
+        for name in env:
+            if name not in self._env:
+                return _no(
+                    1001,
+                    f"the variable {_quoted(name)} is not in allow_env of shell.run",
+                    "add it there, or leave it out",
+                )
+            if _STEERING.fullmatch(name) and not is_named(argv[0], self._section.unchecked_executables):
+                return _no(
+                    1001,
+                    f"the variable {_quoted(name)} can make {_quoted(argv[0])} load or start something else",
+                    "leave it out, or name the program in unchecked_executables",
+                )
+        return None
+
+    def _judge_use(
+        self, argv: Sequence[str], resources: Mapping[str, Json], found: Mapping[str, Json]
+    ) -> Answer | None:
+        try:
+            use = use_of(argv, self._section)
+        except Refused as refused:
+            remedy = "or name it in unchecked_executables of shell.run, which lets every argument of it pass"
+            return _no(1004, f"{_quoted(argv[0])}: {refused}", f"use it otherwise, {remedy}")
+        if use.starts_programs and any(_OWN_IN_WORDS.search(word) for word in argv[1:]):
+            return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
+        programs = found.get("repository")
+        if use.repository and programs:
+            return _no(
+                1004,
+                f"the repository's own configuration names programs or files ({', '.join(programs)})",
+                "take that out of its configuration, or name git in unchecked_executables of shell.run",
+            )
+        return self._judge_paths(use, resources, found)
+
+    def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
+        """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
+        paths, seen = resources.get("paths", {}), found.get("paths", {})
+        wanted = list(use.reads)
+        wanted += [word for word in use.mentions if seen.get(word, _ABSENT)["type"] != "absent"]
+        if "cwd" in resources:
+            wanted.insert(0, ".")
+        for word in wanted:
+            if self._files is None:
+                return _no(
+                    1002,
+                    f"{_quoted(word)} cannot be read: fs.read has no section under tools: in the policy",
+                    "add `tools: {fs.read: …}`, whose allow_paths count for commands too",
+                )
+            answer = self._judge_path(word, paths[word], seen[word])
+            if answer[1] is not None:
+                return answer
+        return None
+
+    def _judge_path(self, word: str, path: str, seen: Mapping[str, Json]) -> Answer:
+        assert self._files is not None
+        kind = seen["type"]
+        if kind not in ("file", "directory", "absent"):
+            return _no(1002, f"{_quoted(word)} is a {kind}", "name a file or a directory")
+        # A command may list a directory, and its output is bounded whatever the size of what it reads.
+        return self._files.judge(path, {**seen, "type": "file" if kind == "directory" else kind, "size": 0}, word)
+
+    def _judge_sandbox(self, resources: Mapping[str, Json]) -> Answer | None:
+        if self._section.sandbox == "auto" and resources.get("sandbox") == NO_SANDBOX:
+            return _no(
+                1004,
+                "this machine offers no sandbox, and commands run in one",
+                "install bubblewrap (see `agent-gate doctor`), or write `sandbox: off` under shell.run to do without",
+            )
+        return None
+
+
+def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:
+    return deny("guard", code, detail, suggestion, rule)
+
+
+_ABSENT: Mapping[str, Json] = {"type": "absent"}
+
+
+def _quoted(text: str) -> str:
+    return f"`{shown(printable(text))}`"

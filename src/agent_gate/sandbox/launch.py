@@ -1,0 +1,51 @@
+"""A command made ready to be started: the outer command line, the descriptors it inherits, and how it reports."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Launch:
+    """What the outer process, which makes the sandbox, is started with."""
+
+    argv: tuple[str, ...] = ()
+    lent: tuple[int, ...] = ()
+    """Descriptors that it inherits and that belong to somebody else."""
+    own: list[int] = field(default_factory=list)
+    """Those that it inherits and that are closed here as soon as it has them."""
+    reports: int = -1
+    """Where it says what it started and how that ended, one JSON object a line."""
+    starts_on: int = -1
+    """The command begins when this is closed; -1 where it begins at once."""
+
+    @property
+    def inherited(self) -> tuple[int, ...]:
+        return (*self.own, *self.lent)
+
+    def file(self, data: bytes) -> str:
+        """The number, as a word, of a file in memory that the outer process can read."""
+        number = os.memfd_create("agent-gate", os.MFD_CLOEXEC)
+        self.own.append(number)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(number, left) :]
+        os.lseek(number, 0, os.SEEK_SET)
+        return str(number)
+
+    def handed_over(self) -> None:
+        while self.own:
+            os.close(self.own.pop())
+
+    def begin(self) -> None:
+        if self.starts_on >= 0:
+            os.close(self.starts_on)
+            self.starts_on = -1
+
+    def close(self) -> None:
+        self.handed_over()
+        self.begin()
+        if self.reports >= 0:
+            os.close(self.reports)
+            self.reports = -1

@@ -1,0 +1,31 @@
+"""Bounds that the kernel holds a process and its children to."""
+
+from __future__ import annotations
+
+import resource
+
+from agent_gate.model.limits import SHELL_OPEN_FILES_MAX
+from agent_gate.sandbox.command import Limits
+
+
+def limit(pid: int, limits: Limits) -> None:
+    """Put a process that has not begun yet, and all that it will start, under limits."""
+    for what, most in (
+        # The data that is its own: programs that only reserve much address space are not cut off.
+        (resource.RLIMIT_DATA, limits.memory_bytes),
+        # Besides its own first process and the one that reaps it. The kernel exempts root from this one.
+        (resource.RLIMIT_NPROC, limits.processes + 2),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, SHELL_OPEN_FILES_MAX),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _lower(pid, what, most)
+
+
+def _lower(pid: int, what: int, most: int) -> None:
+    hard = resource.prlimit(pid, what)[1]
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.prlimit(pid, what, (most, most))

@@ -1,0 +1,160 @@
+"""The tools `fs.read` and `fs.write`: files of this machine, each resolved once and used as it was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from agent_gate.bindings import files
+from agent_gate.bindings.paths import PathResolver, Target
+from agent_gate.bindings.restoring import Cut, Remove, Restore, Restoring, Undoing
+from agent_gate.bindings.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
+from agent_gate.bindings.threads import FileThreads
+from agent_gate.bindings.writing import Holding, Writing
+from agent_gate.model.builtin import FS_READ, FS_WRITE
+from agent_gate.model.call import BoundCall, CallRequest
+from agent_gate.model.codec import sha256_hex
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import FILE_JOBS_MAX, FILE_THREADS_MAX, OUTPUT_BYTES_MAX
+from agent_gate.model.policy import PathGuard
+from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.policy.encoding import encoded_text
+from agent_gate.policy.guards.paths import printable
+from agent_gate.ports import Binding, Hand, Judge, Recorded
+from agent_gate.toolkit import make_hand
+
+_UTF_8 = "utf-8"
+_THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
+
+
+class FilesystemService:
+    name = "filesystem"
+    dependencies: Sequence[str] = ()
+
+    def __init__(self, resolver: PathResolver, threads: FileThreads = _THREADS) -> None:
+        self._resolver, self._threads = resolver, threads
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return (FS_READ, FS_WRITE)
+
+    def hands(self) -> Sequence[Hand]:
+        return [
+            make_hand(FS_READ, self.name, bind=self._bind_read),
+            make_hand(FS_WRITE, self.name, bind=self._bind_write, undo=self._bind_undo),
+        ]
+
+    async def start(self) -> None: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
+        raise ToolError(f"`{tool_name}` acts on what was judged: call it through the gate")
+
+    async def health_check(self) -> bool:
+        return True
+
+    async def close(self) -> None: ...
+
+    async def _bind_read(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+        encoding = BASE64 if args.get("binary") else encoding_named(args.get("encoding", _UTF_8))
+        target = await self._resolve(args["path"])
+        bytes_max = min(_bytes_max(judge.policy.guards.fs_read), OUTPUT_BYTES_MAX)
+
+        async def act(_: BoundCall) -> Json:
+            return await self._threads.run(partial(_read, target, bytes_max, encoding), target.descriptor)
+
+        signatures, resources, found = _described("fs.read", target, None, append=False)
+        return Binding(signatures, resources, act, release=target.release, found=found)
+
+    async def _bind_write(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+        data, append = _content(args), _appends(args)
+        target = await self._resolve(args["path"])
+        writing = Writing(
+            holding := Holding(self._threads, target),
+            data,
+            append=append,
+            create_dirs=args.get("create_dirs", False),
+            bytes_max=_bytes_max(judge.policy.guards.fs_write),
+        )
+        signatures, resources, found = _described("fs.write", target, data, append=append)
+        return Binding(signatures, resources, writing.act, release=holding.release, found=found, keep=writing.keep)
+
+    async def _bind_undo(self, call: Recorded, judge: Judge) -> Binding:
+        undoing = _undoing(call)
+        path = call.resources["path"]
+        target = await self._resolve(path)
+        holding = Holding(self._threads, target)
+        if target.path != path:
+            holding.release()
+            raise ToolError(f"`{printable(path)}` now leads to `{printable(target.path)}`", suggestion="look there")
+        restoring = Restoring(holding, call.call_id, undoing, _bytes_max(judge.policy.guards.fs_write))
+        found = {**target.found, "size": len(undoing.previous) if isinstance(undoing, Restore) else 0}
+        return Binding(
+            (_signature("fs.write", path),),
+            {"path": path, **target.identity},
+            restoring.act,
+            release=holding.release,
+            found=found,
+            keep=restoring.keep,
+        )
+
+    async def _resolve(self, path: str) -> Target:
+        at_once = self._resolver.resolve_at_once(path)
+        return await self._threads.run(partial(self._resolver.resolve, path)) if at_once is None else at_once
+
+
+def look(
+    tool: str, args: Mapping[str, Json], resolver: PathResolver
+) -> tuple[tuple[str, ...], dict[str, Json], dict[str, Json]]:
+    """Signatures, resources and what was found, of a call that is judged and not made; nothing stays open."""
+    data = _content(args) if tool == "fs.write" else None
+    target = resolver.resolve(args["path"])
+    target.release()
+    return _described(tool, target, data, append=_appends(args))
+
+
+def _described(
+    tool: str, target: Target, data: bytes | None, *, append: bool
+) -> tuple[tuple[str, ...], dict[str, Json], dict[str, Json]]:
+    resources: dict[str, Json] = {"path": target.path, **target.identity}
+    found = target.found
+    if data is not None:
+        resources["sha256"] = sha256_hex(data)
+        found["size"] = len(data) + (found.get("size", 0) if append else 0)
+    return (_signature(tool, target.path),), resources, found
+
+
+def _signature(tool: str, path: str) -> str:
+    return f"{tool}({encoded_text('path', path)})"
+
+
+def _content(args: Mapping[str, Json]) -> bytes:
+    return as_bytes(args["content"], args.get("encoding", _UTF_8))
+
+
+def _appends(args: Mapping[str, Json]) -> bool:
+    return args.get("mode") == "append"
+
+
+def _bytes_max(section: PathGuard | None) -> int:
+    """Without a section the guard denies, and nothing is read or written at all."""
+    return section.max_size_bytes if section else 0
+
+
+def _read(target: Target, bytes_max: int, encoding: str) -> Json:
+    shown = printable(target.path)
+    if target.kind == "absent":
+        raise ToolError(f"`{shown}` {target.obstacle or 'does not exist'}", suggestion="look at the spelling")
+    data = files.read(target, bytes_max)
+    content = as_base64(data) if encoding == BASE64 else as_text(data, encoding, shown)
+    return {"path": target.path, "content": content, "encoding": encoding, "size": len(data)}
+
+
+def _undoing(call: Recorded) -> Undoing:
+    """What is to be done to the file, from what the ledger knows of the call."""
+    left = _content(call.args)
+    if call.found.get("type") == "absent":
+        return Remove(left)
+    if _appends(call.args):
+        return Cut(left, (call.outcome.data or call.found)["size"])
+    if call.kept is None:
+        raise ToolError(f"what call `{call.call_id}` wrote over was not kept", suggestion="look for a backup")
+    return Restore(left, call.kept)

@@ -1,0 +1,98 @@
+"""Tests of `doctor`: each thing that can be wrong with a ledger has a row that says so."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_gate.doors.cli import health_ledger
+from tests.unit.cli.conftest import Command
+
+
+@pytest.fixture
+def ledger(command: Command, tmp_path: Path) -> Path:
+    command("init")
+    command("project", "create", "home")
+    return tmp_path / "agent-gate.db"
+
+
+def _rows(command: Command) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in command("doctor", "--json").json["checks"]}
+
+
+def test_a_sound_ledger_has_nothing_to_complain_of(command: Command, ledger: Path) -> None:
+    rows = _rows(command)
+    names = ("database", "schema", "permissions", "anchor", "processes", "open work", "questions")
+    assert [rows[name]["status"] for name in names] == ["ok"] * 7
+
+
+def test_every_warning_comes_with_advice(command: Command, ledger: Path) -> None:
+    assert [name for name, row in _rows(command).items() if row["status"] != "ok" and "advice" not in row] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["agent-gate.db", "agent-gate.db.anchor", "agent-gate.db.d", "agent-gate.db.d/secret.key"]
+)
+def test_files_that_others_can_read_are_a_failure(command: Command, ledger: Path, name: str) -> None:
+    (ledger.parent / name).chmod(0o755)
+    assert (_rows(command)["permissions"]["status"], command("doctor").code) == ("fail", 3)
+
+
+def test_a_database_of_something_else_is_a_failure(command: Command, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "agent-gate.db")) as connection:
+        connection.execute("CREATE TABLE x (y)")
+    assert _rows(command)["schema"]["status"] == "fail"
+
+
+@pytest.mark.parametrize("content", [b"", b"text" * 1000, b"SQLite format 3\0" + bytes(200)])
+def test_a_file_that_is_no_database_is_a_failure(command: Command, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "agent-gate.db").write_bytes(content)
+    assert command("doctor").code == 3
+    assert (tmp_path / "agent-gate.db").read_bytes() == content
+
+
+@pytest.mark.parametrize(("version", "status"), [("0000", "warn"), ("9999", "fail")])
+def test_a_schema_of_another_release_is_told(command: Command, ledger: Path, version: str, status: str) -> None:
+    with closing(sqlite3.connect(ledger)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
+        connection.commit()
+    assert _rows(command)["schema"]["status"] == status
+
+
+def test_a_tail_that_was_cut_off_is_a_failure(command: Command, ledger: Path) -> None:
+    with closing(sqlite3.connect(ledger)) as connection:
+        connection.execute("DELETE FROM entries WHERE project = 'home'")
+        connection.commit()
+    assert _rows(command)["anchor"]["status"] == "fail"
+
+
+@pytest.mark.parametrize("name", ["agent-gate.db.anchor", "agent-gate.db.d/anchor.key"])
+def test_an_anchor_or_key_that_is_gone_is_a_failure_and_not_replaced(command: Command, ledger: Path, name: str) -> None:
+    (ledger.parent / name).unlink()
+    assert _rows(command)["anchor"]["status"] == "fail"
+    assert not (ledger.parent / name).exists()
+
+
+def test_processes_at_work_are_counted(command: Command, ledger: Path) -> None:
+    directory = ledger.with_name("agent-gate.db.d")
+    (directory / "GONE.lock").touch(0o600)
+    descriptor = os.open(directory / "ALIVE.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert _rows(command)["processes"]["found"] == "1 at work, and 1 that ended without a word"
+    os.close(descriptor)
+
+
+def test_a_writer_lock_that_is_held_for_long_is_told(
+    command: Command, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health_ledger, "LOCK_WAIT_S", 0.0)
+    descriptor = os.open(ledger.with_name("agent-gate.db.d") / "writer.lock", os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    assert _rows(command)["processes"]["status"] == "warn"
+    os.close(descriptor)

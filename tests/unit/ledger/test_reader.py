@@ -1,0 +1,85 @@
+"""A reader opens what is a ledger of this release, and leaves everything else as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent_gate.ledger.migrate import HEAD
+from agent_gate.ledger.reader import one_moment, open_reader, row_of, rows_of
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.errors import StorageError
+from agent_gate.system import RandomIds, SystemClock
+
+
+def make_ledger(path: Path) -> None:
+    async def open_and_close() -> None:
+        await SqliteLedger(path, SystemClock(), RandomIds()).close()
+
+    asyncio.run(open_and_close())
+
+
+def change(path: Path, sql: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: None, "there is no ledger at"),
+        (lambda path: path.mkdir(), "there is no ledger at"),
+        (lambda path: path.write_bytes(b""), "is not a ledger of agent-gate"),
+        (lambda path: path.write_bytes(b"something else" * 1000), "cannot open"),
+        (lambda path: change(path, "CREATE TABLE other (x)"), "is not a ledger of agent-gate"),
+    ],
+)
+def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, make: Callable[[Path], object], told: str) -> None:
+    path = tmp_path / "a.db"
+    make(path)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StorageError) as refused:
+        open_reader(path)
+    assert (refused.value.code, told in str(refused.value)) == (5001, True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("revision", "remedy"), [("9999", "upgrade agent-gate"), ("0000", "db upgrade")])
+def test_another_release_is_named_with_its_remedy(tmp_path: Path, revision: str, remedy: str) -> None:
+    make_ledger(tmp_path / "a.db")
+    change(tmp_path / "a.db", f"UPDATE alembic_version SET version_num = '{revision}'")
+    with pytest.raises(StorageError) as refused:
+        open_reader(tmp_path / "a.db")
+    assert refused.value.code == 5001
+    assert f"({revision}, ours is {HEAD})" in str(refused.value)
+    assert remedy in str(refused.value)
+
+
+def test_a_reader_cannot_write(tmp_path: Path) -> None:
+    make_ledger(tmp_path / "a.db")
+    with closing(open_reader(tmp_path / "a.db")) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.execute("DELETE FROM heads")
+
+
+def test_everything_within_one_moment_is_as_it_was_at_its_start(tmp_path: Path) -> None:
+    make_ledger(tmp_path / "a.db")
+    count = "SELECT count(*) FROM refusals"
+    with closing(open_reader(tmp_path / "a.db")) as reader:
+        with one_moment(reader):
+            before = row_of(reader, count)
+            with one_moment(reader):
+                change(tmp_path / "a.db", "INSERT INTO refusals VALUES ('p', 's', 't')")
+            assert row_of(reader, count) == before
+        assert row_of(reader, count) == (before[0] + 1,)
+
+
+def test_what_cannot_be_read_is_a_fault_with_a_code(tmp_path: Path) -> None:
+    make_ledger(tmp_path / "a.db")
+    with closing(open_reader(tmp_path / "a.db")) as reader, pytest.raises(StorageError) as fault:
+        list(rows_of(reader, "SELECT x FROM nowhere"))
+    assert fault.value.code == 5003
