@@ -45,7 +45,7 @@ def try_policy(reader: sqlite3.Connection, judge: Judge, since: float | None = N
     rejudge, trial = Rejudge(reader), Trial()
     for call in rejudge.calls(since):
         trial.judged += 1
-        verdict = rejudge.verdict(call, judge)
+        verdict = rejudge.verdict(call, judge, as_it_was=False)
         if verdict.decision is not call.decision:
             _count(trial, call.decision, verdict.decision)
             if len(trial.flips) < FLIPS_LISTED_MAX:

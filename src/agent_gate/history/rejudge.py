@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_gate.history.state import show
@@ -59,11 +59,12 @@ class Rejudge:
             if call is not None:
                 yield call
 
-    def verdict(self, call: RecordedCall, judge: Judge) -> Verdict:
+    def verdict(self, call: RecordedCall, judge: Judge, *, as_it_was: bool) -> Verdict:
+        """`as_it_was` False: what the rules say, whoever could be asked or had just said no at the time."""
         tool = self._tools.find(call.bound.request.tool, call.at)
-        facts = call.facts
+        facts = call.facts if as_it_was else replace(call.facts, can_ask=True, refused_recently=False)
         if judge.needs_state(tool):
-            facts = _with_state(facts, show(self._reader, call.project, facts.state_version).document)
+            facts = replace(facts, state=show(self._reader, call.project, facts.state_version).document)
         return judge.decide(call.bound, facts, tool)
 
 
@@ -121,10 +122,3 @@ def _recorded(row: tuple[Any, ...]) -> RecordedCall | None:
     )  # fmt: skip
     rules = tuple(reason["rule"] for reason in body.get("reasons", ()) if reason.get("rule"))
     return RecordedCall(project, seq, at, call_id, bound, facts, Decision(body["decision"]), rules)
-
-
-def _with_state(facts: Facts, state: object) -> Facts:
-    return Facts(
-        facts.at, facts.mode, facts.roles, facts.confirmed, facts.policy_hash, facts.state_version, state, facts.usage,
-        facts.can_ask, facts.refused_recently,
-    )  # fmt: skip

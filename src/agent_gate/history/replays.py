@@ -155,7 +155,7 @@ def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Sur
         if judge is None:
             yield Mismatch(4002, f"the policy {policy_hash} is not recorded", call.call_id, index)
             continue
-        verdict = rejudge.verdict(call, judge)
+        verdict = rejudge.verdict(call, judge, as_it_was=True)
         if verdict.decision is not call.decision or _rules(verdict) != call.rules:
             was = f"{call.decision.value} by {', '.join(call.rules) or 'no rule'}"
             now = f"{verdict.decision.value} by {', '.join(_rules(verdict)) or 'no rule'}"
@@ -165,7 +165,7 @@ def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Sur
 def _changes(reader: sqlite3.Connection, run_id: str, other: Judge) -> Iterator[Mismatch]:
     rejudge = Rejudge(reader)
     for call in rejudge.calls(run_id=run_id):
-        verdict = rejudge.verdict(call, other)
+        verdict = rejudge.verdict(call, other, as_it_was=False)
         if verdict.decision is not call.decision:
             text = f"{', '.join(call.bound.signatures)}: {call.decision.value} would be {verdict.decision.value}"
             yield Mismatch(4004, text, call.call_id, call.bound.request.step_index)

@@ -1,7 +1,4 @@
-"""The process between the gate and a command where no namespace holds it: it adopts, limits and ends what is started.
-
-Started as `python -I -m agent_gate.sandbox.inside ORDER REPORTS`, the numbers of two descriptors.
-"""
+"""The process between the gate and a command where no namespace holds it: it adopts, limits and ends what it starts."""
 
 from __future__ import annotations
 
@@ -12,14 +9,16 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.sandbox import tree
+from agent_gate.sandbox import seccomp, tree
 
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER = 1, 38, 36
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
+_SECCOMP_MODE_FILTER = 2
+_CHUNK_BYTES = 65_536
 _LIMITS = {
     "data": resource.RLIMIT_DATA,
     "file": resource.RLIMIT_FSIZE,
@@ -29,31 +28,30 @@ _LIMITS = {
 
 
 def main(order_file: int, reports: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    for option, value in ((_PR_SET_PDEATHSIG, signal.SIGKILL), (_PR_SET_CHILD_SUBREAPER, 1), (_PR_SET_NO_NEW_PRIVS, 1)):
-        if libc.prctl(option, value, 0, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), "prctl")
+    """Runs the order in one descriptor and reports into the other: how it ended, or why it never began."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    os.set_inheritable(reports, False)
     with os.fdopen(order_file, "rb") as file:
         order = json.load(file)
-    os.set_inheritable(reports, False)
     tmp = tempfile.mkdtemp(prefix="agent-gate-")
     try:
-        code = _run(order, tmp)
-        tree.kill(os.getpid())
+        report: dict[str, Any] = {"exit-code": _run(order, {**order["env"], "TMPDIR": tmp}, tmp)}
+    except Exception as error:
+        report = {"failed": f"{type(error).__name__}: {error}"}
     finally:
+        tree.kill(os.getpid())
         shutil.rmtree(tmp, ignore_errors=True)
-    os.write(reports, json.dumps({"exit-code": code}).encode() + b"\n")
+    os.write(reports, json.dumps(report).encode() + b"\n")
 
 
-def _run(order: Mapping[str, Any], tmp: str) -> int:
+def _run(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> int:
     for name, most in order["limits"].items():
         hard = resource.getrlimit(_LIMITS[name])[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(_LIMITS[name], (most, most))
-    env = {**order["env"], "TMPDIR": tmp}
-    if order["sandlock"] is None:
-        return _run_freely(order, env)
-    return _run_locked(order, env, tmp)
+        within = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(_LIMITS[name], (within, within))
+    return _run_locked(order, env, tmp) if "sandlock" in order else _run_freely(order, env)
 
 
 def _run_freely(order: Mapping[str, Any], env: Mapping[str, str]) -> int:
@@ -71,28 +69,76 @@ def _run_freely(order: Mapping[str, Any], env: Mapping[str, str]) -> int:
 
 
 def _run_locked(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> int:
-    from sandlock import Sandbox, StdioMode  # noqa: PLC0415 -- only here, and only where it is installed
+    from sandlock import ExitReason, Sandbox, StdioMode  # noqa: PLC0415 -- only here, and only where it is installed
 
     judged, there = os.fstat(order["descriptor"]), os.stat(order["executable"])
     os.close(order["descriptor"])
     if not os.path.samestat(judged, there):
-        raise OSError(f"{order['executable']} was replaced after it was judged")
+        raise OSError("the program was replaced after it was judged")
     rules = order["sandlock"]
     sandbox = Sandbox(
         fs_readable=rules["readable"],
         fs_writable=[*rules["writable"], tmp],
         fs_denied=rules["denied"],
         extra_deny_syscalls=rules["deny_syscalls"],
-        max_memory=rules["memory"],
+        max_memory=rules["memory_bytes"],
         max_processes=rules["processes"],
         cwd=order["cwd"],
         clean_env=True,
         env=env,
     )
-    process = sandbox.popen([order["executable"], *order["argv"][1:]], StdioMode.NULL, StdioMode.INHERIT, StdioMode.INHERIT)
+    outputs = _own_outputs()
+    _deny_system_calls()
+    command = [order["executable"], *order["argv"][1:]]
+    process = sandbox.popen(command, StdioMode.NULL, StdioMode.PIPED, StdioMode.PIPED)
+    pumps = [
+        threading.Thread(target=_pump, args=(stream.fileno(), output))
+        for stream, output in zip((process.stdout, process.stderr), outputs, strict=True)
+    ]
+    for pump in pumps:
+        pump.start()
     result = process.wait()
-    return 128 + result.signal if result.signal else result.exit_code
+    # What the command left running holds the other ends of its streams.
+    tree.kill(os.getpid())
+    for pump in pumps:
+        pump.join()
+    if result.reason is ExitReason.EXITED:
+        return int(result.exit_code)
+    return 128 + (result.signal if result.signal > 0 else signal.SIGKILL)
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+def _own_outputs() -> tuple[int, int]:
+    """The streams of the gate, kept for the command alone: the library says things on its own account."""
+    outputs = os.dup(1), os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    return outputs
+
+
+def _pump(source: int, target: int) -> None:
+    try:
+        while chunk := os.read(source, _CHUNK_BYTES):
+            left = memoryview(chunk)
+            while left:
+                left = left[os.write(target, left) :]
+    finally:
+        os.close(target)
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+def _deny_system_calls() -> None:
+    """Sockets of every kind among them, which sandlock leaves partly open."""
+    code = seccomp.program(starts_programs=True, supervises=True)
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(_Filter(len(code) // 8, code)))
+
+
+def _prctl(option: int, value: int, pointer: Any = 0) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, pointer, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

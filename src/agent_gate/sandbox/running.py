@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from contextlib import suppress
+from typing import Any
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import SHELL_WATCH_INTERVAL_S, SHELL_WRITTEN_BYTES_MAX
@@ -17,6 +18,7 @@ from agent_gate.sandbox.limits import limit
 
 _CHUNK_BYTES = 65_536
 _START_TIMEOUT_S = 30.0
+_END_TIMEOUT_S = 5.0
 _REPORT_BYTES_MAX = 65_536
 
 
@@ -100,7 +102,7 @@ class _Running:
             self._reports += told
         return int(self._report("child-pid") or 0)
 
-    def _report(self, key: str) -> int | None:
+    def _report(self, key: str) -> Any:
         found = None
         for line in self._reports.decode(errors="replace").replace("}{", "}\n{").splitlines():
             with suppress(ValueError):
@@ -128,35 +130,43 @@ class _Running:
     def _return_code(self, outer: asyncio.subprocess.Process, output: _Output) -> int:
         code = outer.returncode
         assert code is not None
-        if self._launch.reports < 0:
-            return code if code >= 0 else 128 - code
         with suppress(BlockingIOError):
             os.set_blocking(self._launch.reports, False)
             self._reports += os.read(self._launch.reports, _REPORT_BYTES_MAX)
         told = self._report("exit-code")
         if told is None:
-            said = output.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+            why = self._report("failed")
+            said = (
+                [why] if why else output.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+            )
             raise _not_begun(said[-1])
-        return told
+        return int(told)
 
     async def end(self) -> None:
         """Whatever is left of it."""
         outer = self._outer
         try:
             if outer is not None and outer.returncode is None:
-                if self._inner >= 0:
-                    with suppress(ProcessLookupError):
-                        signal.pidfd_send_signal(self._inner, signal.SIGKILL)
-                else:
-                    await asyncio.to_thread(tree.kill, outer.pid)
-                with suppress(ProcessLookupError):
-                    outer.kill()
-                await outer.wait()
+                await self._kill(outer)
         finally:
             if self._inner >= 0:
                 os.close(self._inner)
                 self._inner = -1
             self._launch.close()
+
+    async def _kill(self, outer: asyncio.subprocess.Process) -> None:
+        if self._inner >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._inner, signal.SIGKILL)
+            # The outer process reaps it, and ends by itself.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_END_TIMEOUT_S):
+                    await outer.wait()
+        else:
+            await asyncio.to_thread(tree.kill, outer.pid)
+        with suppress(ProcessLookupError):
+            outer.kill()
+        await outer.wait()
 
 
 class _Output:

@@ -88,6 +88,7 @@ _DENIED: Mapping[str, tuple[int, int]] = {
     "vhangup": (153, 58),
     "vmsplice": (278, 75),
 }
+_FOR_SUPERVISORS = frozenset({"kcmp", "pidfd_getfd", "process_vm_readv", "process_vm_writev"})
 _CLONE, _CLONE3, _FORK, _VFORK = (56, 220), (435, 435), (57, -1), (58, -1)
 _SOCKETPAIR, _IOCTL = (53, 199), (16, 29)
 
@@ -97,8 +98,11 @@ def is_supported() -> bool:
 
 
 @cache
-def program(*, starts_programs: bool) -> bytes:
-    """The filter as the kernel reads it; without `starts_programs` there are threads, but no other process."""
+def program(*, starts_programs: bool, supervises: bool = False) -> bytes:
+    """The filter as the kernel reads it; without `starts_programs` there are threads, but no other process.
+
+    With `supervises` it leaves what a process needs that will supervise others, which then are under it as well.
+    """
     architecture, column = _ARCHITECTURES[platform.machine()]
     code = _Code()
     code.load(_ARCH_AT)
@@ -107,8 +111,19 @@ def program(*, starts_programs: bool) -> bytes:
     if column == 0:
         code.when(_JUMP_GREATER_EQUAL, _X32_BIT, _KILL)
     code.when(_JUMP_GREATER_EQUAL, _LAST_KNOWN + 1, _ERRNO | errno.ENOSYS)
-    for numbers in _DENIED.values():
-        code.when(_JUMP_EQUAL, numbers[column], _ERRNO | errno.EPERM)
+    for name, numbers in _DENIED.items():
+        if not (supervises and name in _FOR_SUPERVISORS):
+            code.when(_JUMP_EQUAL, numbers[column], _ERRNO | errno.EPERM)
+    if not supervises:
+        _deny_processes(code, column, starts_programs)
+    code.only_if(_SOCKETPAIR[column], 0, _JUMP_EQUAL, _AF_UNIX)
+    for request in _TERMINAL_INJECTIONS:
+        code.never_if(_IOCTL[column], 1, _JUMP_EQUAL, request)
+    code.give(_ALLOW)
+    return bytes(code.instructions)
+
+
+def _deny_processes(code: _Code, column: int, starts_programs: bool) -> None:
     # Its arguments lie in memory, where a filter cannot look; told that there is none, libraries use the older call.
     code.when(_JUMP_EQUAL, _CLONE3[column], _ERRNO | errno.ENOSYS)
     if not starts_programs:
@@ -116,11 +131,6 @@ def program(*, starts_programs: bool) -> bytes:
         code.when(_JUMP_EQUAL, _VFORK[column], _ERRNO | errno.EPERM)
         code.only_if(_CLONE[column], 0, _JUMP_SET, _CLONE_THREAD)
     code.never_if(_CLONE[column], 0, _JUMP_SET, _CLONE_NAMESPACES)
-    code.only_if(_SOCKETPAIR[column], 0, _JUMP_EQUAL, _AF_UNIX)
-    for request in _TERMINAL_INJECTIONS:
-        code.never_if(_IOCTL[column], 1, _JUMP_EQUAL, request)
-    code.give(_ALLOW)
-    return bytes(code.instructions)
 
 
 class _Code:

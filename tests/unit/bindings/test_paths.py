@@ -191,10 +191,20 @@ def test_kinds_are_told_apart_without_opening_them(resolver: PathResolver, work:
     assert {name: seen(resolver, name)[1] for name in expected} == expected
 
 
-def test_a_name_that_looks_deleted_is_no_obstacle_and_a_deleted_file_is(resolver: PathResolver, work: Path) -> None:
+def test_a_name_that_only_looks_deleted_is_a_name(resolver: PathResolver, work: Path) -> None:
     name = "x (deleted)"
     (work / name).write_text("x")
     assert seen(resolver, name) == (str(work / name), "file")
+
+
+@pytest.mark.parametrize("links", [0, 1])
+def test_a_file_deleted_between_two_looks_is_refused(resolver: PathResolver, work: Path, links: int) -> None:
+    if links:
+        os.link(work / "a.txt", work / "b.txt")
+    number = os.open(work / "a.txt", os.O_PATH)
+    (work / "a.txt").unlink()
+    with pytest.raises(ToolError, match=r"`a\.txt` was deleted a moment ago"):
+        resolver._existing("a.txt", number)
 
 
 def test_the_number_of_hard_links_is_found(resolver: PathResolver, work: Path) -> None:

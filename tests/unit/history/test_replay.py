@@ -30,6 +30,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
     max_leaves=5,
 )
+ADDITIONS = st.fixed_dictionaries({"op": st.just("add"), "path": st.sampled_from(["/x", "/y/-", ""]), "value": VALUES})
 CALLS = st.one_of(
     st.tuples(st.just("state.set"), st.fixed_dictionaries({"path": KEYS, "value": VALUES})),
     st.tuples(st.just("state.delete"), st.fixed_dictionaries({"path": KEYS})),
@@ -37,15 +38,10 @@ CALLS = st.one_of(
     st.tuples(st.just("count.up"), st.fixed_dictionaries({"by": st.integers(-9, 9)})),
     st.tuples(
         st.just("state.patch"),
-        st.fixed_dictionaries({
-            "patch": st.lists(
-                st.fixed_dictionaries({"op": st.just("add"), "path": st.sampled_from(["/x", "/y/-", ""]), "value": VALUES}),
-                max_size=2,
-            )
-        }),
+        st.fixed_dictionaries({"patch": st.lists(ADDITIONS, max_size=2)}),
     ),
     st.tuples(st.sampled_from(["state.revert", "gate.revert"]), st.just({})),
-)  # fmt: skip
+)
 
 
 async def play(db: Path, calls: list[tuple[str, dict[str, Any]]]) -> None:
