@@ -84,7 +84,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         self._sent += buffer
-        if self._sent.endswith(b"\r\n\r\n"):
+        if buffer and self._sent.endswith(b"\r\n\r\n"):
             self._answer = self._reply()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
@@ -118,8 +118,9 @@ async def a_gate_to(
     notifier: Notifier | None = None,
     can_ask: bool = False,
     clock: Clock | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Gate]:
-    """A whole gate whose only service is HTTP, into that web."""
+    """A whole gate whose only service is HTTP, into that web; with `tls` its connections are real ones."""
     clock, ids, judge = clock or SystemClock(), RandomIds(), Judge(load_policy(policy))
     ledger = SqliteLedger(db, clock, ids)
     service = HttpService(
@@ -127,8 +128,8 @@ async def a_gate_to(
         clock,
         can_ask=can_ask,
         resolver=web,
-        network=Wire(web),
-        tls=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        network=None if tls else Wire(web),
+        tls=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         lookup_timeout_s=LOOKUP_TIMEOUT_S,
     )
     registry = ToolRegistry(service.hands())

@@ -24,6 +24,17 @@ class Witness:
     dead: set[str] = field(default_factory=set)
     """Instances whose process is gone."""
 
+    def hear(self, told: Iterable[Any], *, died: bool = False) -> None:
+        """Keep what a program told; `died`: it is gone, and what it had open is in doubt."""
+        for message in told:
+            match message:
+                case {"instance": instance} if died:
+                    self.dead.add(instance)
+                case {"outcome": outcome}:
+                    self.outcomes[outcome["call_id"]] = outcome
+                case _:
+                    pass
+
     def lines(self, kind: str) -> Counter[str]:
         text = self.acts.read_text() if self.acts.exists() else ""
         return Counter(line.partition(" ")[2] for line in text.splitlines() if line.startswith(f"{kind} "))

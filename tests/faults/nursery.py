@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +29,7 @@ class Child:
 
     def __init__(self, nursery: Nursery, pid: int, pipe: int) -> None:
         self._nursery, self.pid, self._pipe = nursery, pid, pipe
-        self._rest = b""
+        self._heard = b""
         self._ended = False
 
     def fileno(self) -> int:
@@ -36,13 +37,12 @@ class Child:
 
     def told(self, wait_s: float = 0) -> list[Any]:
         """What it has told since the last time; waits for something if asked to."""
-        chunks = [self._rest]
         while not self._ended and select.select([self._pipe], [], [], wait_s)[0]:
             chunk = os.read(self._pipe, 1 << 20)
             self._ended = not chunk
-            chunks.append(chunk)
+            self._heard += chunk
             wait_s = 0
-        *lines, self._rest = b"".join(chunks).split(b"\n")
+        *lines, self._heard = self._heard.split(b"\n")
         return [json.loads(line) for line in lines]
 
     def kill(self) -> list[Any]:
@@ -52,30 +52,28 @@ class Child:
 
     def wait(self) -> tuple[int, list[Any]]:
         """Its exit code (negative: the signal that ended it), and what it told."""
-        told: list[Any] = []
-        while not self._ended:
-            more = self.told(WAIT_S)
-            assert more or self._ended, f"program {self.pid} says nothing for {WAIT_S:g} s"
-            told += more
-        return int(self._nursery.ask("wait", self.pid)), told + self._last_words()
+        told = self._last_words()
+        return int(self._nursery.ask("wait", self.pid)), told
 
     def _last_words(self) -> list[Any]:
         told = self.told(WAIT_S)
         while not self._ended:
-            told += self.told(WAIT_S)
+            assert select.select([self._pipe], [], [], WAIT_S)[0], f"program {self.pid} is silent for {WAIT_S:g} s"
+            told += self.told()
         os.close(self._pipe)
         return told
 
 
 class Nursery:
-    def __init__(self, preload: Path | None = None) -> None:
+    def __init__(self, preload: Path | None = None, wrap: Sequence[str] = ()) -> None:
+        """`preload`: a library that comes between its programs and the system; `wrap`: a command that starts it."""
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environment = dict(os.environ)
         if preload is not None:
             environment["LD_PRELOAD"] = str(preload)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.nursery", str(theirs.fileno())],
+                [*wrap, sys.executable, "-m", "tests.faults.nursery", str(theirs.fileno())],
                 cwd=ROOT,
                 env=environment,
                 pass_fds=[theirs.fileno()],

@@ -7,17 +7,22 @@ import json
 import os
 import random
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from agent_gate.app import open_gate
+from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 from agent_gate.runtime import Gate
 from agent_gate.toolkit import tool, transition
+from tests.faults.examiner import Examiner, Witness
 from tests.faults.shim import Fault, disarm, fired
 
 RECOVERY_S = 10.0
+WAIT_S = 60.0
 POLICY: Mapping[str, Json] = {"rules": [{"pattern": "*", "action": "allow"}]}
 
 _parent = -1
@@ -99,51 +104,108 @@ async def _lane(gate: Gate, name: str, chance: random.Random) -> None:
                 await _send(gate, "clock.look", {"token": token}, token)
 
 
-async def _send(gate: Gate, tool_name: str, args: Mapping[str, Json], token: str) -> None:
+async def _send(gate: Gate, tool_name: str, args: Mapping[str, Json], token: str) -> Outcome:
     tell({"sent": [tool_name, args, token]})
     outcome = await gate.call(tool_name, args, request_id=token)
     tell({"outcome": told_of(outcome)})
+    return outcome
 
 
 async def one_of_each(db: str, acts: str, token: str, fault: Mapping[str, Any] | None = None) -> None:
     """Open the ledger, make one call of each kind, close; with a fault armed from the start."""
     if fault is not None:
         Fault(**fault).arm()
-    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
-        tell({"instance": gate.ledger.instance})
-        await _send(gate, "line.append", {"token": token}, token)
-        await _send(gate, "counter.add", {}, f"{token} add")
-        await _send(gate, "clock.look", {"token": token}, f"{token} look")
-    tell({"closed": disarm()})
+    try:
+        async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+            tell({"instance": gate.ledger.instance})
+            await _send(gate, "line.append", {"token": token}, token)
+            await _send(gate, "counter.add", {}, f"{token} add")
+            await _send(gate, "clock.look", {"token": token}, f"{token} look")
+    except StorageError as error:
+        tell({"refused": error.code})
+    tell({"fired": disarm()})
 
 
-async def through_a_fault(db: str, acts: str, token: str, fault: Mapping[str, Any]) -> None:
-    """Calls before, during and after a fault of the disk; then it goes away, and the gate must recover by itself."""
+async def through_a_fault(db: str, acts: str, token: str, fault: Mapping[str, Any], lasting_s: float = 0) -> None:
+    """Calls before, during and after a fault of the disk; when it is gone, the gate must recover by itself."""
     async with open_gate(POLICY, db, tools=hands(acts)) as gate:
         tell({"instance": gate.ledger.instance})
         await _send(gate, "counter.add", {}, f"{token} before")
         Fault(**fault).arm()
-        await _send(gate, "line.append", {"token": f"{token} during"}, f"{token} during")
+        until = time.monotonic() + lasting_s
+        await _send(gate, "line.append", {"token": token}, f"{token} append")
         await _send(gate, "counter.add", {}, f"{token} add")
         await _send(gate, "clock.look", {"token": token}, f"{token} look")
+        while time.monotonic() < until:
+            await _send(gate, "line.append", {"token": f"{token} {time.monotonic()}"}, f"{token} {time.monotonic()}")
+            await asyncio.sleep(0.02)
         tell({"fired": disarm()})
-        async with asyncio.timeout(RECOVERY_S):
-            number = 0
-            while not (await gate.call("clock.look", token=token)).ok:
-                number += 1
-                await asyncio.sleep(0.05)
-        await _send(gate, "line.append", {"token": f"{token} after"}, f"{token} after")
+        await _recovered(gate)
+        await _send(gate, "line.append", {"token": f"{token} after"}, f"{token} after append")
         await _send(gate, "counter.add", {}, f"{token} after add")
-    tell({"closed": True})
 
 
 async def fail_then_die(db: str, acts: str, token: str, tool_name: str, fault: Mapping[str, Any]) -> None:
     """One call while the disk fails, and the process is gone before anything else can be written."""
     async with open_gate(POLICY, db, tools=hands(acts)) as gate:
         tell({"instance": gate.ledger.instance})
-        await _send(gate, "counter.add", {}, f"{token} before")
         Fault(**fault).arm()
-        args = {"token": token} if tool_name != "counter.add" else {}
-        await _send(gate, tool_name, args, token)
+        await _send(gate, tool_name, {} if tool_name == "counter.add" else {"token": token}, token)
         tell({"fired": fired()})
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def die_and_leave_a_fork(db: str, acts: str) -> None:
+    """A tool forks, and the gate is killed while the fork lives on."""
+
+    @tool("line.fork")
+    async def fork(token: str) -> None:
+        if child := os.fork():
+            tell({"fork": child})
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.close(_parent)
+        time.sleep(WAIT_S)  # noqa: ASYNC251 -- the fork must not touch the loop that it shares
+        os._exit(0)
+
+    async with open_gate(POLICY, db, tools=[fork]) as gate:
+        tell({"instance": gate.ledger.instance})
+        await gate.call("line.fork", token="t")
+
+
+async def until_full(db: str, acts: str, ballast: str) -> None:
+    """Fill the disk with calls; then somebody makes room, and the gate must recover by itself."""
+    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+        tell({"instance": gate.ledger.instance})
+        for number in range(1_000):
+            outcome = await _send(gate, "line.append", {"token": f"{number:09}" * 1_000}, f"fill {number}")
+            if not outcome.ok:
+                break
+        tell({"full": await _codes_of_some_calls(gate)})
+        os.unlink(ballast)
+        await _recovered(gate)
+        await _send(gate, "line.append", {"token": "after"}, "after append")
+        await _send(gate, "counter.add", {}, "after add")
+
+
+async def _recovered(gate: Gate) -> None:
+    async with asyncio.timeout(RECOVERY_S):
+        while not (await gate.call("clock.look", token="again")).ok:  # noqa: ASYNC110 -- nobody tells an agent
+            await asyncio.sleep(0.02)
+
+
+async def _codes_of_some_calls(gate: Gate) -> list[list[Any]]:
+    until, seen = time.monotonic() + 1.5, set()
+    while time.monotonic() < until:
+        for name, args in (
+            ("line.append", {"token": "x" * 9_000}),
+            ("counter.add", {}),
+            ("clock.look", {"token": "x"}),
+        ):
+            outcome = await gate.call(name, args)
+            seen.add((outcome.status.value, outcome.error.code if outcome.error else 0))
+    return sorted(map(list, seen))
+
+
+async def examine(db: str, acts: str, outcomes: Mapping[str, Any], dead: Sequence[str]) -> None:
+    """For a ledger that only the nursery's own processes can see."""
+    tell(Examiner(Path(db), Witness(Path(acts), dict(outcomes), set(dead))).problems(at_rest=True))

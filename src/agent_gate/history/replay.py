@@ -94,9 +94,8 @@ class _Replay:
         if "args" not in fields:
             row = row_of(
                 self._reader,
-                "SELECT body FROM entries WHERE call_id = ? AND project = ? AND seq < ? ORDER BY seq LIMIT 1",
+                "SELECT body FROM entries WHERE call_id = ? AND seq < ? ORDER BY seq LIMIT 1",
                 call_id,
-                self._project,
                 seq,
             )
             fields = restore(row[0].encode()) if row and row[0] else {}

@@ -64,7 +64,7 @@ class Walk:
         self._check(
             self._connection.execute(
                 f"SELECT {own_bodies} FROM entries"  # noqa: S608
-                " WHERE project IN (SELECT project FROM entries WHERE run_id = :run) ORDER BY id",
+                " WHERE +project IN (SELECT project FROM entries WHERE run_id = :run) ORDER BY id",
                 {"run": self._run_id},
             )
         )

@@ -57,7 +57,8 @@ def _calls_in_doubt(
     rows = connection.execute(
         "SELECT o.id, o.instance, e.project, e.run_id, e.request_id, e.agent_id, e.tool, e.signature, e.at,"
         " e.body ->> '$.input_hash', e.body -> '$.signatures', e.body ->> '$.decision', e.body ->> '$.step_index'"
-        " FROM open_work o JOIN entries e ON e.call_id = o.id AND e.kind = 'performing' WHERE o.kind = 'call'"
+        # In this order: without statistics SQLite would walk all entries and look for open ones.
+        " FROM open_work o CROSS JOIN entries e ON e.call_id = o.id AND e.kind = 'performing' WHERE o.kind = 'call'"
     ).fetchall()
     for call_id, instance, project, run_id, request_id, agent_id, tool, signature, at, *recorded in rows:
         if instance not in gone or call_id in live:

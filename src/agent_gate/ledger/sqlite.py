@@ -247,10 +247,10 @@ class SqliteLedger:
         if self._closed:
             return
         self._closed = True
-        self._writer.take_no_more()
         self._news.close()
         # The writer's connection closes last, because only a writing one can empty the log.
         self._reader.close()
+        self._writer.take_no_more()
         await asyncio.to_thread(self._finish)
 
     def _finish(self) -> None:

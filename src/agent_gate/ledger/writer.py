@@ -65,6 +65,7 @@ class Writer:
         self._inode = os.stat(files.db).st_ino
         self._acknowledged: Heads = {}
         self._broken_since: float | None = None
+        self._why_broken = ""
         self._wal_bytes = 0
         self._truncate_log_if_huge()
         self._closed = False
@@ -212,7 +213,7 @@ class Writer:
 
     def _stop(self, error: Exception) -> StorageError:
         """After a failed write nothing in memory can be trusted: refuse until the files are opened and checked anew."""
-        self._broken_since = time.monotonic()
+        self._broken_since, self._why_broken = time.monotonic(), str(error)
         return StorageError(
             f"the ledger cannot be written: {error}", suggestion="free space or mend the disk; it reopens by itself"
         )
@@ -221,7 +222,9 @@ class Writer:
         """What is acknowledged must be there, and the anchor must take it, before anything follows."""
         assert self._broken_since is not None
         if time.monotonic() < self._broken_since + WRITER_REOPEN_AFTER_S:
-            raise StorageError("the ledger could not be written a moment ago", suggestion="try again in a second")
+            raise StorageError(
+                f"the ledger could not be written a moment ago: {self._why_broken}", suggestion="try again in a second"
+            )
         self._broken_since = time.monotonic()
         self._connection.close()
         self._anchor.close()

@@ -123,7 +123,8 @@ def _malformed(request: CallRequest) -> str | None:
     return None
 
 
-_ROUNDING_S = 1e-6
+_ROUNDING = 0.999
+"""A share of the interval that the sum of many of them may be off by."""
 
 
 class Pace:
@@ -137,7 +138,7 @@ class Pace:
             return True
         interval = 60 / agent.requests_per_minute
         due = max(self._due.get(agent.id, 0.0), now)
-        if due - now > 60 - interval + _ROUNDING_S:
+        if due - now > 60 - interval * _ROUNDING:
             return False
         self._due[agent.id] = due + interval
         return True

@@ -61,7 +61,7 @@ class Bubblewrap:
     def wrap(self, command: Command) -> Launch:
         reports, reported = os.pipe()
         waited_for, starts_on = os.pipe()
-        launch = Launch(reports=reports, starts_on=starts_on, own=[reported, waited_for])
+        launch = Launch(reports=reports, starts_on=starts_on, own=[reported, waited_for], tells_pid=True, besides=2)
         try:
             words = [
                 *_namespaces(),

@@ -35,6 +35,8 @@ def main(order_file: int, reports: int) -> None:
     os.set_inheritable(reports, False)
     with os.fdopen(order_file, "rb") as file:
         order = json.load(file)
+    with os.fdopen(order["starts_on"], "rb") as gate:
+        gate.read()
     tmp = tempfile.mkdtemp(prefix="agent-gate-")
     try:
         report: dict[str, Any] = {"exit-code": _run(order, {**order["env"], "TMPDIR": tmp}, tmp)}

@@ -18,7 +18,11 @@ class Launch:
     reports: int = -1
     """Where it says what it started and how that ended, one JSON object a line."""
     starts_on: int = -1
-    """The command begins when this is closed; -1 where it begins at once."""
+    """The command begins when this is closed."""
+    tells_pid: bool = False
+    """Whether it reports the first process inside, with whose end all others end; otherwise it adopts and ends them."""
+    besides: int = 1
+    """How many processes below the outer one are not the command's, besides its first one."""
 
     @property
     def inherited(self) -> tuple[int, ...]:

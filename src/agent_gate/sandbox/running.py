@@ -12,14 +12,16 @@ from typing import Any
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import SHELL_WATCH_INTERVAL_S, SHELL_WRITTEN_BYTES_MAX
 from agent_gate.sandbox import tree
+from agent_gate.sandbox.child import Child, read_some
 from agent_gate.sandbox.command import Command, Finished, Limits
 from agent_gate.sandbox.launch import Launch
 from agent_gate.sandbox.limits import limit
+from agent_gate.sandbox.pids import ProcessBound, place_for_bounds
 
-_CHUNK_BYTES = 65_536
 _START_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 5.0
-_REPORT_BYTES_MAX = 65_536
+_NICE = 10
+"""What starts other programs does not take the gate its turn."""
 
 
 async def run(command: Command, launch: Launch) -> Finished:
@@ -34,69 +36,68 @@ async def run(command: Command, launch: Launch) -> Finished:
 class _Running:
     def __init__(self, command: Command, launch: Launch) -> None:
         self._command, self._launch = command, launch
-        self._outer: asyncio.subprocess.Process | None = None
-        self._inner_pid = 0
+        self._outer: Child | None = None
         self._inner = -1
         """A handle on the first process inside, with whose end all of its namespace ends."""
+        self._bound: ProcessBound | None = None
         self._reports = b""
 
     async def result(self) -> Finished:
         limits = self._command.limits
         outer = await self._start()
-        output = _Output(outer, limits.output_bytes)
-        # The first of them to fail, or the second to end, is the end.
-        work = [asyncio.ensure_future(self._watch()), asyncio.ensure_future(output.read_all())]
+        output = _Output(limits.output_bytes)
+        watch = asyncio.ensure_future(self._watch(outer))
+        ends = [
+            asyncio.ensure_future(work)
+            for work in (output.read(outer.stdout, output.stdout), output.read(outer.stderr, output.stderr))
+        ]
         try:
             async with asyncio.timeout(limits.timeout_s):
-                done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
+                await _first_failure(watch, ends)
+                code = await outer.end()
         except TimeoutError:
             raise _timed_out(limits) from None
         finally:
-            for task in work:
+            for task in (watch, *ends):
                 task.cancel()
-            await asyncio.wait(work)
-        return Finished(self._return_code(outer, output), bytes(output.stdout), bytes(output.stderr))
+            await asyncio.wait((watch, *ends))
+        return Finished(await self._return_code(code, output), bytes(output.stdout), bytes(output.stderr))
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start(self) -> Child:
         launch = self._launch
         try:
-            self._outer = await asyncio.create_subprocess_exec(
-                *launch.argv,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=launch.inherited,
-                start_new_session=True,
-                cwd="/",
-                env={},
-            )
+            self._outer = Child(launch.argv, launch.inherited)
         except OSError as error:
             raise _not_begun(str(error.strerror)) from None
         finally:
             launch.handed_over()
-        if launch.starts_on >= 0:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                self._inner_pid = await self._told_pid()
-            if self._inner_pid:
-                with suppress(ProcessLookupError):
-                    self._inner = os.pidfd_open(self._inner_pid)
-                    limit(self._inner_pid, self._command.limits)
-            launch.begin()
+        await self._hold_back(self._outer.pid)
+        launch.begin()
         return self._outer
+
+    async def _hold_back(self, pid: int) -> None:
+        """Put limits on what has not begun yet."""
+        launch, command = self._launch, self._command
+        if launch.tells_pid:
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                pid = await self._told_pid()
+            if not pid:
+                return
+            with suppress(ProcessLookupError):
+                self._inner = os.pidfd_open(pid)
+                limit(pid, command.limits)
+        if command.starts_programs:
+            with suppress(ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+                base = place_for_bounds()
+                if base is not None:
+                    self._bound = ProcessBound(base, command.limits.processes + launch.besides)
+                    self._bound.add(pid)
 
     async def _told_pid(self) -> int:
         """The first process inside, as the outer one reports it; 0 where it ends without."""
-        loop = asyncio.get_running_loop()
         while b"child-pid" not in self._reports:
-            readable = loop.create_future()
-            loop.add_reader(self._launch.reports, lambda: readable.done() or readable.set_result(None))
-            try:
-                await readable
-            finally:
-                loop.remove_reader(self._launch.reports)
-            told = os.read(self._launch.reports, _REPORT_BYTES_MAX)
+            told = await read_some(self._launch.reports)
             if not told:
                 return 0
             self._reports += told
@@ -104,89 +105,83 @@ class _Running:
 
     def _report(self, key: str) -> Any:
         found = None
-        for line in self._reports.decode(errors="replace").replace("}{", "}\n{").splitlines():
+        for line in self._reports.splitlines():
             with suppress(ValueError):
                 found = json.loads(line).get(key, found)
         return found
 
-    async def _watch(self) -> None:
+    async def _watch(self, outer: Child) -> None:
         """Only what starts other processes can outgrow the limits that hold for each of them."""
-        limits, outer = self._command.limits, self._outer
-        if not self._command.starts_programs or outer is None:
-            await asyncio.Event().wait()
-            return
-        while True:
+        limits = self._command.limits
+        processes_max = limits.processes + self._launch.besides
+        while self._command.starts_programs:
             await asyncio.sleep(SHELL_WATCH_INTERVAL_S)
-            # The outer process and the first one inside are not the command's.
-            size = tree.measure(outer.pid, limits.processes + 2)
+            size = tree.measure(outer.pid, processes_max)
             for what, much, most in (
-                ("processes", size.processes, limits.processes + 2),
+                ("processes", size.processes, processes_max),
                 ("bytes of memory", size.memory_bytes, limits.memory_bytes),
                 ("bytes written", size.written_bytes, SHELL_WRITTEN_BYTES_MAX),
             ):
                 if much > most:
                     raise ToolError(f"the command was ended: it had more than {most} {what}", suggestion="ask for less")
 
-    def _return_code(self, outer: asyncio.subprocess.Process, output: _Output) -> int:
-        code = outer.returncode
-        assert code is not None
-        with suppress(BlockingIOError):
-            os.set_blocking(self._launch.reports, False)
-            self._reports += os.read(self._launch.reports, _REPORT_BYTES_MAX)
-        told = self._report("exit-code")
-        if told is None:
-            why = self._report("failed")
-            said = (
-                [why] if why else output.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
-            )
-            raise _not_begun(said[-1])
-        return int(told)
+    async def _return_code(self, code: int, output: _Output) -> int:
+        while told := await read_some(self._launch.reports):
+            self._reports += told
+        reported = self._report("exit-code")
+        if reported is None:
+            said = output.stderr.decode(errors="replace").strip().splitlines()
+            raise _not_begun(self._report("failed") or (said or [f"exit code {code}"])[-1])
+        return int(reported)
 
     async def end(self) -> None:
         """Whatever is left of it."""
         outer = self._outer
         try:
-            if outer is not None and outer.returncode is None:
+            if outer is not None and not outer.has_ended:
                 await self._kill(outer)
         finally:
             if self._inner >= 0:
                 os.close(self._inner)
                 self._inner = -1
             self._launch.close()
+            if outer is not None:
+                outer.close()
+            if self._bound is not None:
+                await asyncio.to_thread(self._bound.close)
 
-    async def _kill(self, outer: asyncio.subprocess.Process) -> None:
+    async def _kill(self, outer: Child) -> None:
         if self._inner >= 0:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._inner, signal.SIGKILL)
             # The outer process reaps it, and ends by itself.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_END_TIMEOUT_S):
-                    await outer.wait()
+                    await outer.end()
         else:
             await asyncio.to_thread(tree.kill, outer.pid)
-        with suppress(ProcessLookupError):
-            outer.kill()
-        await outer.wait()
+        outer.kill()
+        await outer.end()
+
+
+async def _first_failure(watch: asyncio.Future[None], ends: list[asyncio.Future[None]]) -> None:
+    """Returns when all of the second have ended, and raises as soon as one of any has failed."""
+    waiting: set[asyncio.Future[None]] = {watch, *ends}
+    while any(not task.done() for task in ends):
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
 
 
 class _Output:
     """Both streams, as far as the bound on their sum."""
 
-    def __init__(self, process: asyncio.subprocess.Process, bytes_max: int) -> None:
-        self._process, self._left = process, bytes_max
-        self._bytes_max = bytes_max
+    def __init__(self, bytes_max: int) -> None:
+        self._left = self._bytes_max = bytes_max
         self.stdout, self.stderr = bytearray(), bytearray()
 
-    async def read_all(self) -> None:
-        process = self._process
-        assert process.stdout is not None
-        assert process.stderr is not None
-        await asyncio.gather(
-            self._read(process.stdout, self.stdout), self._read(process.stderr, self.stderr), process.wait()
-        )
-
-    async def _read(self, stream: asyncio.StreamReader, kept: bytearray) -> None:
-        while chunk := await stream.read(_CHUNK_BYTES):
+    async def read(self, stream: int, kept: bytearray) -> None:
+        while chunk := await read_some(stream):
             self._left -= len(chunk)
             if self._left < 0:
                 raise ToolError(

@@ -58,7 +58,8 @@ class Unconfined:
 
 def _launch(command: Command, besides: Mapping[str, Any]) -> Launch:
     reports, reported = os.pipe()
-    launch = Launch(reports=reports, own=[reported])
+    waited_for, starts_on = os.pipe()
+    launch = Launch(reports=reports, starts_on=starts_on, own=[reported, waited_for])
     try:
         order = {
             "argv": command.argv,
@@ -66,6 +67,7 @@ def _launch(command: Command, besides: Mapping[str, Any]) -> Launch:
             "descriptor": command.descriptor,
             "cwd": command.cwd,
             "env": dict(command.env),
+            "starts_on": waited_for,
             "limits": {
                 "data": command.limits.memory_bytes,
                 "file": command.limits.file_bytes,

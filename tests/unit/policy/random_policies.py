@@ -94,11 +94,16 @@ def case(random: Random) -> Case:
             roles=("admin",) if calm else tuple(random.sample(_ROLES, random.choice((0, 1, 1, 1, 2)))),
             confirmed=random.random() < 0.5,
             state=random.choice(({}, {"ready": True}, {"stock": 1}, {"stock": 0, "ready": False})),
-            usage=Usage(*(0 if calm else random.randint(0, 3) for _ in range(3)), random.randint(0, 3)),
+            usage=_usage(random, calm),
             can_ask=random.random() < 0.8,
             refused_recently=not calm and random.random() < 0.3,
         ),
     )
+
+
+def _usage(random: Random, calm: bool) -> Usage:
+    minute, hour, today = (0 if calm else random.randint(0, 3) for _ in range(3))
+    return Usage(minute, hour, today, random.randint(0, 3))
 
 
 def _some(random: Random, fields: Mapping[str, Any], share: float = 0.7) -> dict[str, Any]:

@@ -80,31 +80,35 @@ def test_a_name_that_was_not_looked_up_passes_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "addresses", "section", "message"),
+    ("url", "section", "what", "field", "allowed"),
     [
-        ("http://a.test/", (), {}, "domain_denied: scheme `http` is outside allow_schemes of http.get (https);"
-         " add it to allow_schemes, if it is meant"),
-        ("https://a.test:8443/", (), {"allow_ports": (443, 444)}, "domain_denied: port `8443` is outside allow_ports of"
-         " http.get (443, 444); add it to allow_ports, if it is meant"),
-        ("https://evil.test/", (), {}, "domain_denied: host `evil.test` is outside allow_domains of http.get"
-         " (a.test, *.b.test); add it to allow_domains, if it is meant"),
-        ("https://c.test/", (), {"allow_domains": tuple(f"{n}.test" for n in "defghi")}, "domain_denied: host `c.test` is"
-         " outside allow_domains of http.get (d.test, e.test, f.test, g.test, h.test, …); add it to allow_domains, if it"
-         " is meant"),
-        ("https://c.test/", (), {"allow_domains": ()}, "domain_denied: host `c.test` is outside allow_domains of http.get"
-         " (none); add it to allow_domains, if it is meant"),
-        ("https://a.test/", ("8.8.8.8", "10.0.0.1"), {}, "private_address: `a.test` leads to 10.0.0.1, which is not a"
-         " public address (private, 10.0.0.0/8); if `a.test` is meant, set deny_private_ips: false under tools: http.get"),
-        ("https://127.0.0.1/", (), {"allow_domains": ("*",)}, "private_address: `127.0.0.1` is not a public address"
-         " (loopback, 127.0.0.0/8); if `127.0.0.1` is meant, set deny_private_ips: false under tools: http.get"),
-        ("https://x.localhost/", ("8.8.8.8",), {"allow_domains": ("*",)}, "private_address: `x.localhost` is this host,"
-         " not a public address; if `x.localhost` is meant, set deny_private_ips: false under tools: http.get"),
+        ("http://a.test/", {}, "scheme `http`", "allow_schemes", "https"),
+        ("https://a.test:8443/", {"allow_ports": (443, 444)}, "port `8443`", "allow_ports", "443, 444"),
+        ("https://evil.test/", {}, "host `evil.test`", "allow_domains", "a.test, *.b.test"),
+        ("https://c.test/", {"allow_domains": ()}, "host `c.test`", "allow_domains", "none"),
+        ("https://c.test/", {"allow_domains": tuple("defghi")}, "host `c.test`", "allow_domains", "d, e, f, g, h, …"),
     ],
-)  # fmt: skip
-def test_a_refusal_is_enough_to_mend_the_policy(
-    url: str, addresses: tuple[str, ...], section: dict[str, Any], message: str
+)
+def test_what_is_outside_a_list_is_told_with_the_list(
+    url: str, section: dict[str, Any], what: str, field: str, allowed: str
 ) -> None:
-    assert problem(url, *addresses, **section) == message
+    outside = f"domain_denied: {what} is outside {field} of http.get ({allowed})"
+    assert problem(url, **section) == f"{outside}; add it to {field}, if it is meant"
+
+
+@pytest.mark.parametrize(
+    ("host", "addresses", "why"),
+    [
+        ("a.test", ["8.8.8.8", "10.0.0.1"], " leads to 10.0.0.1, which is not a public address (private, 10.0.0.0/8)"),
+        ("127.0.0.1", [], " is not a public address (loopback, 127.0.0.0/8)"),
+        ("[::1]", [], " is not a public address (loopback, ::1/128)"),
+        ("x.localhost", ["8.8.8.8"], " is this host, not a public address"),
+    ],
+)
+def test_an_address_that_is_not_public_is_told_with_its_range(host: str, addresses: list[str], why: str) -> None:
+    bare = host.strip("[]")
+    remedy = f"if `{bare}` is meant, set deny_private_ips: false under tools: http.get"
+    assert problem(f"https://{host}/", *addresses, allow_domains=("*",)) == f"private_address: `{bare}`{why}; {remedy}"
 
 
 def test_private_addresses_pass_where_the_policy_means_them() -> None:

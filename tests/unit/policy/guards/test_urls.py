@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from agent_gate.model.errors import GateError
+from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
 from agent_gate.policy.guards.urls import Url, normal_host, parse_url
 
 SAFE_TARGET = re.compile(r"/(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-F]{2})*").fullmatch
@@ -75,21 +75,34 @@ def test_a_url_is_its_parts() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("file:///etc/passwd", "domain_denied: `file` is not a scheme of http.get; use https, or http where it is allowed"),
-        ("http://0x7f.1/", "domain_denied: `0x7f.1` is an address in a form that programs read differently;"
-         " write it as four decimal numbers"),
+        (
+            "file:///etc/passwd",
+            "domain_denied: `file` is not a scheme of http.get; use https, or http where it is allowed",
+        ),
+        (
+            "http://0x7f.1/",
+            (
+                "domain_denied: `0x7f.1` is an address in a form that programs read differently;"
+                " write it as four decimal numbers"
+            ),
+        ),
         ("https://a@b.test/", "bad_arguments: the URL names a user before the host; send credentials as a header"),
         ("https://a\\b.test/", "bad_arguments: the URL holds U+005C; escape it as its UTF-8 bytes: %20 for a space"),
         ("https://a.test/b c", "bad_arguments: the URL holds U+0020; escape it as its UTF-8 bytes: %20 for a space"),
         ("https://a.test/%", "bad_arguments: the URL holds a `%` that escapes nothing; write %25 for a percent sign"),
         ("https://a.test:99999/", "bad_arguments: `a.test:99999` is not a host with a port; write host or host:port"),
         ("a.test", "bad_arguments: `a.test` is not a URL with scheme and host; write https://host/path"),
-        ("https://[fe80::1%25eth0]/", "bad_arguments: `[fe80::1%25eth0]` is not an IPv6 address;"
-         " write it in brackets, without a zone"),
-        ("https://a..test/", "bad_arguments: `a..test` is not the name of a host; write it in letters, digits, `-` and dots"),
+        (
+            "https://[fe80::1%25eth0]/",
+            ("bad_arguments: `[fe80::1%25eth0]` is not an IPv6 address; write it in brackets, without a zone"),
+        ),
+        (
+            "https://a..test/",
+            "bad_arguments: `a..test` is not the name of a host; write it in letters, digits, `-` and dots",
+        ),
         ("https://" + "a" * 9000, "bad_arguments: the URL has 9008 characters, more than 8192; send less in it"),
     ],
-)  # fmt: skip
+)
 def test_a_refused_url_says_why_and_what_to_do(text: str, problem: str) -> None:
     with pytest.raises(GateError) as raised:
         parse_url(text)
@@ -107,8 +120,20 @@ def test_a_refusal_can_be_shown_on_any_terminal(text: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    "ｅvil.test|①.test|a。test|ex\u00adample.test|a\u200bb.test|a\u2024test|\u212aube.test|te\u017ft.test|İ.test|a℀b.test"
-    "|xn--a.ß\u0300\u200d.test|\u0301a.test".split("|"),
+    [
+        "\uff45vil.test",
+        "\u2460.test",
+        "a\u3002test",
+        "ex\u00adample.test",
+        "a\u200bb.test",
+        "a\u2024test",
+        "\u212aube.test",
+        "te\u017ft.test",
+        "\u0130.test",
+        "a\u2100b.test",
+        "a\u200d\u00df.test",
+        "\u0301a.test",
+    ],
 )
 def test_a_host_that_would_turn_into_another_is_refused(host: str) -> None:
     with pytest.raises(GateError):
@@ -146,16 +171,22 @@ def test_a_redirect_that_readers_disagree_about_leads_nowhere(reference: str) ->
         parse_url("https://a.test/b").join(reference)
 
 
+def url_of(text: str) -> Url | None:
+    try:
+        return parse_url(text)
+    except (ToolError, PolicyDeniedError):
+        return None
+
+
 HOSTS = st.sampled_from(["a.test", "A.B.test.", "bücher.example", "1.2.3.4", "[2606:4700::1]", "x_y.a-b.test"])
 TARGETS = st.text("ab/.%2eE5cC?#&=[]*(),ä{~:@;\u2028", max_size=30)
 
 
 @given(st.sampled_from(["http", "https", "HTTPS"]), HOSTS, st.sampled_from(["", ":443", ":80", ":8080"]), TARGETS)
 def test_reading_what_was_read_changes_nothing(scheme: str, host: str, port: str, target: str) -> None:
-    try:
-        url = parse_url(f"{scheme}://{host}{port}/{target}")
-    except GateError:
-        assume(False)
+    url = url_of(f"{scheme}://{host}{port}/{target}")
+    assume(url is not None)
+    assert url is not None
     assert parse_url(url.text) == url
     assert parse_url(url.text).signature == url.signature
 
@@ -171,10 +202,8 @@ def test_reading_what_was_read_changes_nothing(scheme: str, host: str, port: str
 @example("https://a.test\n")
 @example("https://api.example.test#@evil.test/")
 def test_any_text_is_a_safe_url_or_a_refusal(text: str) -> None:
-    try:
-        url = parse_url(text)
-    except GateError as error:
-        assert error.code in (1003, 2002)
+    url = url_of(text)
+    if url is None:
         return
     assert url.scheme in ("http", "https")
     assert SAFE_HOST(url.host)

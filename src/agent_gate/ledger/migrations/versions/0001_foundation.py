@@ -161,7 +161,7 @@ SELECT s.id AS id,
        s.tool AS tool_name,
        coalesce(s.body -> '$.args', (
          SELECT f.body -> '$.args' FROM entries f
-         WHERE f.call_id = s.call_id AND f.project = s.project AND f.seq < s.seq ORDER BY f.seq LIMIT 1)) AS args,
+         WHERE f.call_id = s.call_id AND f.seq < s.seq ORDER BY f.seq LIMIT 1)) AS args,
        s.signature AS signature,
        s.body ->> '$.decision' AS decision,
        s.body ->> '$.resolution' AS resolution,
@@ -181,7 +181,7 @@ SELECT e.call_id AS call_id,
        coalesce(e.body ->> '$.started_at', e.at) AS created_at
 FROM entries e
 WHERE e.kind IN {CALL_KINDS} AND NOT EXISTS (
-  SELECT 1 FROM entries f WHERE f.call_id = e.call_id AND f.project = e.project AND f.seq < e.seq
+  SELECT 1 FROM entries f WHERE f.call_id = e.call_id AND f.seq < e.seq
   AND f.kind IN {CALL_KINDS})
 """,  # noqa: S608 -- a constant of this file
     """

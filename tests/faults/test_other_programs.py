@@ -1,0 +1,172 @@
+"""Other programs meet the ledger's files: they lock, delete, tear and inherit them, and no promise is broken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from agent_gate.app import open_gate
+from agent_gate.history.verify import verify
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.errors import StorageError
+from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
+from agent_gate.model.moment import iso
+from agent_gate.system import RandomIds, SystemClock
+from agent_gate.toolkit import tool
+from tests.faults.examiner import Examiner, Witness
+from tests.faults.nursery import Nursery
+from tests.faults.programs import POLICY
+
+ACTS: list[str] = []
+
+
+@tool("line.append")
+async def append(token: str) -> str:
+    ACTS.append(token)
+    return token
+
+
+def ledger_at(path: Path) -> SqliteLedger:
+    return SqliteLedger(path, SystemClock(), RandomIds())
+
+
+def entry(call_id: str, bytes_more: int = 0) -> Draft:
+    body = b'{"text":"%s"}' % (b"x" * bytes_more)
+    return Draft(Kind.SETTLED, iso(1_800_000_000), body, call_id=call_id, status="success")
+
+
+class OtherProgram:
+    """Holds the database's write lock for a while, as a backup or a curious person would."""
+
+    def __init__(self, db: Path) -> None:
+        self._connection = sqlite3.connect(db, isolation_level=None, check_same_thread=False)
+        self._connection.execute("BEGIN EXCLUSIVE")
+
+    def let_go(self) -> None:
+        self._connection.execute("ROLLBACK")
+        self._connection.close()
+
+
+async def test_a_database_locked_for_three_seconds_is_waited_for_and_the_act_happens_once(tmp_path: Path) -> None:
+    ACTS.clear()
+    async with open_gate(POLICY, tmp_path / "a.db", tools=[append]) as gate:
+        other = OtherProgram(tmp_path / "a.db")
+        timer = threading.Timer(3.0, other.let_go)
+        timer.start()
+        outcome = await gate.call("line.append", token="once", request_id="r1")
+        again = await gate.call("line.append", token="once", request_id="r1")
+        timer.join()
+    assert outcome.ok
+    assert again.call_id == outcome.call_id
+    assert ACTS == ["once"]
+
+
+async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.ledger.connection.BUSY_TIMEOUT_S", 0.2)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool("slow.act")
+    async def act() -> None:
+        begun.set()
+        await go_on.wait()
+
+    async with open_gate(POLICY, tmp_path / "a.db", tools=[act]) as gate:
+        in_doubt = asyncio.create_task(gate.call("slow.act"))
+        await begun.wait()
+        other = OtherProgram(tmp_path / "a.db")
+        go_on.set()
+        refused = await gate.call("state.set", path="a", value=1)
+        unknown = await in_doubt
+        other.let_go()
+        settled = await until_settled(gate.ledger, unknown.call_id)
+    assert (refused.status.value, refused.error and refused.error.code) == ("error", 5002)
+    assert (unknown.status.value, unknown.error and unknown.error.code) == ("unknown", 5002)
+    assert settled == ["unknown"], "told and recorded as soon as the ledger can be written again"
+    assert verify(tmp_path / "a.db").problems == ()
+
+
+async def until_settled(ledger: object, call_id: str) -> list[str | None]:
+    assert isinstance(ledger, SqliteLedger)
+    async with asyncio.timeout(10):
+        while True:
+            endings = [each.status for each in await ledger.entries_of(call_id) if each.kind == "settled"]
+            if endings:
+                return endings
+            await asyncio.sleep(0.02)
+
+
+async def test_a_line_that_a_killed_process_left_torn_in_the_anchor_harms_nobody(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "a.db")
+    await ledger.commit(Work("default", (entry("1"),)))
+    with ledger.files.anchor.open("ab") as anchor:
+        anchor.write(b'["2026-11-15T00:00:00.0000')
+    await ledger.commit(Work("default", (entry("2"),)))
+    await ledger.close()
+    await ledger_at(tmp_path / "a.db").close()
+    assert verify(tmp_path / "a.db").problems == ()
+    assert all(line.endswith(b"\n") for line in ledger.files.anchor.read_bytes().splitlines(keepends=True))
+
+
+async def test_processes_that_live_briefly_do_not_let_the_log_grow_without_bound(tmp_path: Path) -> None:
+    keeper = ledger_at(tmp_path / "a.db")
+    log = tmp_path / "a.db-wal"
+    sizes = []
+    for number in range(40):
+        brief = ledger_at(tmp_path / "a.db")
+        await brief.commit(Work("default", (entry(str(number), bytes_more=400_000),)))
+        await brief.close()
+        sizes.append(log.stat().st_size)
+    await keeper.close()
+    assert max(sizes) < 3 * WAL_CHECKPOINT_BYTES
+    assert verify(tmp_path / "a.db").problems == ()
+
+
+async def test_the_last_one_to_leave_leaves_one_file_without_a_log(tmp_path: Path) -> None:
+    first, second = ledger_at(tmp_path / "a.db"), ledger_at(tmp_path / "a.db")
+    await first.commit(Work("default", (entry("1"),)))
+    await first.close()
+    await second.close()
+    await second.close()
+    assert sorted(os.listdir(tmp_path)) == ["a.db", "a.db.anchor", "a.db.d"]
+
+
+async def commit_until_refused(ledger: SqliteLedger) -> None:
+    while True:
+        await ledger.commit(Work("default", (entry("x"),)))
+
+
+async def test_a_database_that_is_deleted_under_a_gate_stops_it(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "a.db")
+    await ledger.commit(Work("default", (entry("1"),)))
+    (tmp_path / "a.db").unlink()
+    async with asyncio.timeout(10):
+        with pytest.raises(StorageError, match="No such file") as refused:
+            await commit_until_refused(ledger)
+    assert refused.value.code == 5002
+    await ledger.close()
+    with pytest.raises(StorageError, match="is gone, but") as gone:
+        ledger_at(tmp_path / "a.db")
+    assert gone.value.code == 5004
+
+
+def test_a_fork_that_outlives_its_gate_does_not_keep_the_gates_locks(tmp_path: Path) -> None:
+    db, acts = tmp_path / "a.db", tmp_path / "acts"
+    with Nursery() as nursery:
+        code, told = nursery.start("die_and_leave_a_fork", db=str(db), acts=str(acts)).wait()
+        (fork,) = [message["fork"] for message in told if "fork" in message]
+        witness = Witness(acts)
+        witness.hear(told, died=True)
+        nursery.run("create", db=str(db))
+        os.kill(fork, signal.SIGKILL)
+    examiner = Examiner(db, witness)
+    assert (code, examiner.problems(at_rest=True)) == (-signal.SIGKILL, [])
+    assert [call.endings for call in examiner.calls.values()] == [["unknown"]]
