@@ -99,7 +99,6 @@ def test_a_descriptor_judged_inside_is_never_one_from_outside(swapping: Swapping
         for path in itertools.islice(paths, LOOKS // len(ways)):
             seen[_look(resolver, path, work)] += 1
     swapping.check_outside()
-    print(seen, swapping.swaps)
     assert seen["outside"] > 100
     assert seen["inside"] > 100
 
@@ -136,7 +135,6 @@ async def test_a_gate_that_reads_and_writes_never_leaves_its_directory(swapping:
             await asyncio.gather(*(caller.call() for caller in callers))
     swapping.check_outside()
     outcomes = sum((caller.statuses for caller in callers), Counter[str]())
-    print(outcomes, swapping.swaps)
     assert outcomes["success"] > 20
     assert outcomes["denied"] > 20
     assert set(outcomes) <= {"success", "denied", "error"}

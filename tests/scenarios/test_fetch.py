@@ -77,7 +77,7 @@ async def get(url: str, at: Path, authority: Authority, /, addresses: Any = ("12
         **args.pop("section", {}),
     }
     web = Web()
-    web.names = dict.fromkeys(("loop.test", "a.loop.test", "b.loop.test"), [list(addresses)])
+    web.names = {name: [list(addresses)] for name in ("loop.test", "a.loop.test", "b.loop.test")}
     async with a_gate_to(web, {"tools": {"http.get": section}}, at / "gate.db", tls=authority.client()) as gate:
         return await gate.call("http.get", {"url": url, **args})
 

@@ -1,6 +1,6 @@
 """A child process whose streams and end are waited for by the event loop itself.
 
-asyncio's own would let the end of a process wait for the end of its streams, which a process that is cut off never sends.
+With asyncio's own, the end of a process waits for the end of its streams, which one that is cut off never sends.
 """
 
 from __future__ import annotations

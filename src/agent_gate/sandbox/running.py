@@ -6,11 +6,12 @@ import asyncio
 import json
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SHELL_WATCH_INTERVAL_S, SHELL_WRITTEN_BYTES_MAX
+from agent_gate.model.limits import SHELL_CHUNK_BYTES, SHELL_WATCH_INTERVAL_S, SHELL_WRITTEN_BYTES_MAX
 from agent_gate.sandbox import tree
 from agent_gate.sandbox.child import Child, read_some
 from agent_gate.sandbox.command import Command, Finished, Limits
@@ -71,7 +72,10 @@ class _Running:
             raise _not_begun(str(error.strerror)) from None
         finally:
             launch.handed_over()
-        await self._hold_back(self._outer.pid)
+        try:
+            await self._hold_back(self._outer.pid)
+        except (OSError, TimeoutError) as error:
+            raise _not_begun(str(error) or "it took too long") from None
         launch.begin()
         return self._outer
 
@@ -79,29 +83,33 @@ class _Running:
         """Put limits on what has not begun yet."""
         launch, command = self._launch, self._command
         if launch.tells_pid:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                pid = await self._told_pid()
-            if not pid:
-                return
-            with suppress(ProcessLookupError):
-                self._inner = os.pidfd_open(pid)
-                limit(pid, command.limits)
+            pid = await self._told_pid()
+            self._inner = os.pidfd_open(pid)
+            limit(pid, command.limits)
         if command.starts_programs:
-            with suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, pid, _NICE)
-                base = place_for_bounds()
-                if base is not None:
-                    self._bound = ProcessBound(base, command.limits.processes + launch.besides)
-                    self._bound.add(pid)
+            os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+            base = place_for_bounds()
+            if base is not None:
+                self._bound = ProcessBound(base, command.limits.processes + launch.besides)
+                self._bound.add(pid)
 
     async def _told_pid(self) -> int:
-        """The first process inside, as the outer one reports it; 0 where it ends without."""
-        while b"child-pid" not in self._reports:
-            told = await read_some(self._launch.reports)
-            if not told:
-                return 0
-            self._reports += told
-        return int(self._report("child-pid") or 0)
+        """The first process inside, as the outer one reports it."""
+        async with asyncio.timeout(_START_TIMEOUT_S):
+            while self._report("child-pid") is None:
+                told = await read_some(self._launch.reports)
+                if not told:
+                    raise _not_begun(await self._last_words())
+                self._reports += told
+        return int(self._report("child-pid"))
+
+    async def _last_words(self) -> str:
+        """What the outer process said before it ended without a report."""
+        assert self._outer is not None
+        said = b""
+        while len(said) < SHELL_CHUNK_BYTES and (chunk := await read_some(self._outer.stderr)):
+            said += chunk
+        return (said.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
 
     def _report(self, key: str) -> Any:
         found = None
@@ -164,7 +172,7 @@ class _Running:
         await outer.end()
 
 
-async def _first_failure(watch: asyncio.Future[None], ends: list[asyncio.Future[None]]) -> None:
+async def _first_failure(watch: asyncio.Future[None], ends: Sequence[asyncio.Future[None]]) -> None:
     """Returns when all of the second have ended, and raises as soon as one of any has failed."""
     waiting: set[asyncio.Future[None]] = {watch, *ends}
     while any(not task.done() for task in ends):

@@ -17,9 +17,13 @@ from agent_gate.history.findings import FINDINGS_MAX, Finding, Findings, Report
 from agent_gate.history.verify import verify
 from agent_gate.history.verify_chain import WITH_SIGNATURES, is_signed_as
 from agent_gate.history.verify_contents import has_data
-from agent_gate.model.codec import canonical, restore
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.codec import canonical, restore, sha256_hex
+from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import GateError
-from tests.unit.history.made import IDS, Made, gate_at, ledger_of
+from agent_gate.model.moment import iso
+from agent_gate.model.record import undo_blob
+from tests.unit.history.made import IDS, START, Made, SteppingClock, gate_at, ledger_of
 
 TEXTS = st.text(st.sampled_from('ab"\\,[]{}:\n é')) | st.sampled_from(['"signatures":', '"data":', "x", 'a","b'])
 VALUES = st.recursive(
@@ -163,6 +167,24 @@ def test_the_result_of_an_erased_call_must_not_be_there(copy: Made) -> None:
     assert [finding.what for finding in verify(copy.db).problems] == [
         "the call was erased, but the call's result is still there"
     ]
+
+
+@pytest.mark.parametrize(
+    ("damage", "found"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE blobs SET data = x'00'", ["what was kept to undo the call is not the one that was recorded"]),
+        ("DELETE FROM blobs", ["what was kept to undo the call is missing"]),
+    ],
+)
+async def test_what_was_kept_to_undo_a_call_is_checked(tmp_path: Path, damage: str, found: list[str]) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", SteppingClock(), IDS)
+    body = canonical({"kept_hash": sha256_hex(b"before"), "salt": "s", "signatures": ["t"]})
+    draft = Draft(Kind.PERFORMING, iso(START), body, "c", tool="t", signature="t")
+    await ledger.commit(Work("default", (draft,), blobs=((undo_blob("c"), b"before"),)))
+    await ledger.close()
+    tamper(tmp_path / "a.db", damage)
+    assert [finding.what for finding in verify(tmp_path / "a.db").problems] == found
 
 
 def test_a_report_names_a_bounded_number_of_findings_and_counts_the_rest() -> None:
