@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import ledger, rules, startup
+from bench import ledger, paths, rules, startup
 from bench.figure import Figure
 
 HERE = Path(__file__).parent
@@ -32,7 +32,12 @@ def _real_disk() -> Path:
 
 def _measure(directory: Path) -> Iterator[Figure]:
     print(f"{'figure':<48}{'ours':>14}{'reference':>14}  {'unit':<6}{'ratio':>9}  goal")
-    for part in (rules.figures(), ledger.figures(directory), startup.figures(directory)):
+    for part in (
+        rules.figures(),
+        paths.figures(directory),
+        ledger.figures(directory),
+        startup.figures(directory),
+    ):
         for figure in part:
             print(_row(figure), flush=True)
             yield figure

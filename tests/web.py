@@ -33,7 +33,7 @@ class Web:
         self.names: dict[str, list[list[str]]] = {}
         """Answers per look-up; the last one stays."""
         self.pages: dict[str, Mapping[str, Any]] = {}
-        """URL to `status`, `location`, `headers`, `body`."""
+        """URL to `status`, `location`, `headers`, `body`; one with `hang` never answers."""
         self.hanging: set[str] = set()
         """Names whose look-up never ends; `*` is any."""
         self.failing: list[str] = []
@@ -77,6 +77,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
     def __init__(self, web: Web) -> None:
         self._web, self._scheme = web, "http"
         self._sent, self._answer = b"", b""
+        self._hangs = False
 
     async def start_tls(self, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
         self._scheme = "https"
@@ -88,6 +89,8 @@ class _Stream(httpcore2.AsyncNetworkStream):
             self._answer = self._reply()
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        if self._hangs:
+            await asyncio.Event().wait()
         part, self._answer = self._answer[:max_bytes], self._answer[max_bytes:]
         return part
 
@@ -99,6 +102,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
         url = f"{self._scheme}://{given['host']}{first.split(' ')[1]}"
         self._web.asked.append((url, given))
         page = self._web.pages.get(url, {})
+        self._hangs = bool(page.get("hang"))
         body = page.get("body", "")
         body = body if isinstance(body, bytes) else str(body).encode()
         headers = {"Content-Length": str(len(body)), **page.get("headers", {})}

@@ -127,6 +127,10 @@ class Ledger(Protocol):
         """An open question, its resolution if it has one, and who has approved so far."""
         ...
 
+    async def abandoned_by(self, call_id: str) -> str | None:
+        """The instance that held an open question, where its process is gone."""
+        ...
+
     async def questions(self) -> Sequence[Question]: ...
 
     async def wait_for_answer(self, call_id: str, timeout_s: float) -> None:

@@ -28,7 +28,7 @@ from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.limits import JOIN_POLLS_MAX, REBIND_TRIES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.model.record import outcome_of, output_blob, reason_of
+from agent_gate.model.record import outcome_of, output_blob, reason_of, reserved_by
 from agent_gate.model.tool import Effect, Json, Mode
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.admit import Admission, Admitted, Repeated, Turned, closed_problem, other_arguments
@@ -63,7 +63,9 @@ class Passage:
     """Resolved when a question is put, for a caller that does not wait."""
     opened: bool = False
     question: Question | None = None
-    """The last one that was put; where the way goes on after it, it was answered with yes."""
+    """The last one that was put."""
+    agreed: bool = False
+    """Whether it was answered with yes."""
     shown: Judged | None = None
     """What the question was about."""
     resolution: Resolution | None = None
@@ -163,18 +165,21 @@ class Gate:
             return await self.refuse(request, _run_timeout("admit"))
         admitted = await self._stages.admission.admit(request, call_id)
         if isinstance(admitted, Repeated):
-            return await self._repeat(request, admitted.call_id)
+            return await self._repeat(request, admitted)
         if isinstance(admitted, Turned):
             return await self._turn_away(request, call_id, admitted, started_at)
         claim = admitted.claim
         if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
             return await self._join(*same, claim, request, call_id, started_at)
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        passage = Passage(admitted.request, call_id, admitted.args, started_at, claim, pending)
+        return await self._set_out(Passage(request, call_id, admitted.args, started_at, claim, pending))
+
+    async def _set_out(self, passage: Passage) -> Outcome:
+        request, call_id = passage.request, passage.call_id
         task = self._by_call[call_id] = self._start(self._drive(passage))
         task.add_done_callback(lambda _: self._by_call.pop(call_id, None))
-        if claim is not None:
-            key = claim.agent_id, claim.request_id
+        if request.request_id is not None:
+            key = request.agent.id, request.request_id
             self._under_way[key] = passage, task
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
         return await self._follow(passage, task, request.wait)
@@ -273,10 +278,9 @@ class Gate:
         self._closing = True
         for task in self._waiting:
             task.cancel()
-        if self._tasks:
+        while self._tasks:  # a call that ends may leave its effect behind
             await asyncio.wait(self._tasks)
         await self._stages.tally.close()
-        await self.ledger.close()
 
     def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.create_task(work)
@@ -312,10 +316,29 @@ class Gate:
             return await self._turn_away(request, call_id, turned, started_at)
         return await self._follow(passage, task, request.wait)
 
-    async def _repeat(self, request: CallRequest, call_id: str) -> Outcome:
+    async def _repeat(self, request: CallRequest, repeated: Repeated) -> Outcome:
         assert request.request_id is not None
         same = self._under_way.get((request.agent.id, request.request_id))
-        return await (self._follow(*same, request.wait) if same else self._outcome_of_other(call_id, request.wait))
+        if same:
+            return await self._follow(*same, request.wait)
+        call_id = repeated.call_id
+        gone = await self.ledger.abandoned_by(call_id)
+        passage = await self._take_over(request, repeated, gone) if gone else None
+        return await (self._set_out(passage) if passage else self._outcome_of_other(call_id, request.wait))
+
+    async def _take_over(self, request: CallRequest, repeated: Repeated, gone: str) -> Passage | None:
+        """A held call whose process is gone, made again: it goes on from its question; None if another was faster."""
+        call_id = repeated.call_id
+        found, earlier = await self.ledger.question(call_id), await self.ledger.entries_of(call_id)
+        if found is None:
+            return None
+        committed = await self._stages.holder.take_over(found[0], earlier, gone)
+        if not isinstance(committed, Applied):
+            return None
+        pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        passage = Passage(request, call_id, repeated.args, found[0].created_at, None, pending)
+        passage.question, passage.reserved = found[0], reserved_by(earlier)
+        return passage
 
     async def _outcome_of_other(self, call_id: str, wait: bool) -> Outcome:
         """The outcome of the call that had this request first; the wait for it is joined, within bounds."""
@@ -391,13 +414,10 @@ class Gate:
     async def _hold(self, passage: Passage, judged: Judged) -> Judged | Outcome:
         """Ask until somebody agreed to what would be done now; bind and decide run again after each yes."""
         prepared, verdict = judged
-        while verdict.decision is Decision.ASK and not _covers(passage.question, verdict):
-            charges = outstanding(prepared.charges, passage.reserved)
-            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.question, charges)
-            if not isinstance(asked, Question):
-                return await self._not_held(passage, prepared, verdict, asked)
-            passage.question, passage.shown = asked, (prepared, verdict)
-            passage.reserved += charges
+        while verdict.decision is Decision.ASK and not (passage.agreed and _covers(passage.question, verdict)):
+            asked = await self._put_question(passage, prepared, verdict)
+            if isinstance(asked, Outcome):
+                return asked
             self._tell_pending(passage, verdict, asked)
             passage.release()
             resolution = passage.resolution = await self._wait_for_answer(asked)
@@ -405,6 +425,7 @@ class Gate:
                 return _still_open(asked)
             if resolution.how != "approved":
                 return await self._settle(passage, prepared, verdict, Ending.denied(_refusal(resolution)))
+            passage.agreed = True
             again = await self._judge(passage)
             if isinstance(again, Problem):
                 return await self._unjudged(passage, again)
@@ -426,12 +447,19 @@ class Gate:
         finally:
             self._waiting.discard(task)
 
-    async def _not_held(
-        self, passage: Passage, prepared: Prepared, verdict: Verdict, refused: Committed | Problem
-    ) -> Outcome:
-        if isinstance(refused, Problem):
-            return await self._settle(passage, prepared, verdict, Ending.denied(refused))
-        return await self._refused(passage, prepared, verdict, refused)
+    async def _put_question(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Question | Outcome:
+        """A new question, unless one is still unanswered; the outcome where it may not be put."""
+        if passage.question is None or passage.agreed:
+            charges = outstanding(prepared.charges, passage.reserved)
+            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.question, charges)
+            if isinstance(asked, Problem):
+                return await self._settle(passage, prepared, verdict, Ending.denied(asked))
+            if not isinstance(asked, Question):
+                return await self._refused(passage, prepared, verdict, asked)
+            passage.question, passage.agreed = asked, False
+            passage.reserved += charges
+        passage.shown = prepared, verdict
+        return passage.question
 
     def _tell_pending(self, passage: Passage, verdict: Verdict, question: Question) -> None:
         if not passage.pending.done():
@@ -492,7 +520,9 @@ class Gate:
                 if isinstance(again, Problem):
                     return await self._unjudged(passage, again)
                 prepared, verdict = again
-                if verdict.decision is not Decision.ALLOW and not _covers(passage.question, verdict):
+                if verdict.decision is not Decision.ALLOW and not (
+                    passage.agreed and _covers(passage.question, verdict)
+                ):
                     return None
             ending = self._stages.performer.transit(prepared, state, schema)
             return await self._settle_or_move(passage, prepared, verdict, ending)
@@ -553,6 +583,8 @@ class Gate:
             started_at=passage.started_at,
             admitted=True,
             claim=passage.claim,
+            held=passage.held,
+            reserved=passage.reserved,
         )
         if not isinstance(committed, RequestTaken):
             return outcome

@@ -259,7 +259,8 @@ class BlockingPool:
             result = function(**arguments)
         except BaseException as error:
             self._slots.release()
-            job.set_exception(error)
+            # A future cannot carry StopIteration: whoever awaits it would never hear of it.
+            job.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
         else:
             self._slots.release()
             job.set_result(result)

@@ -56,11 +56,17 @@ def arranged(setup: Iterable[Mapping[str, Any]]) -> tuple[Web, dict[str, str]]:
     for step in setup:
         for name, answers in step.get("dns", {}).items():
             web.names[_bare(name)] = [*answers]
-        web.pages.update({_spelt(url): page for url, page in step.get("http", {}).items()})
+        web.pages.update({_spelt(url): _page(page) for url, page in step.get("http", {}).items()})
         web.hanging.update(_hosts(step.get("dns_hang")))
         web.failing += _hosts(step.get("connect_fail_first"))
         environment.update(step.get("env", {}))
     return web, environment
+
+
+def _page(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A page may give its body's size alone."""
+    size = next((fields[name] for name in ("body_bytes", "bytes", "size") if name in fields), None)
+    return fields if size is None else {**fields, "body": bytes(int(size))}
 
 
 def _spelt(url: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60.0
+PROGRAMS = "tests.faults.programs"
 
 
 class Child:
@@ -89,7 +90,7 @@ class Nursery:
         self._process.wait(WAIT_S)
 
     def start(self, program: str, **arguments: Any) -> Child:
-        """Run a coroutine of `tests.faults.programs` in a fork."""
+        """Run a coroutine in a fork: one of `tests.faults.programs`, or `module:name`."""
         mine, theirs = os.pipe()
         try:
             socket.send_fds(self._socket, [json.dumps(["start", program, arguments]).encode()], [theirs])
@@ -145,9 +146,9 @@ def _fork(channel: socket.socket, program: str, arguments: dict[str, Any], pipe:
     code = 1
     try:
         channel.close()
-        programs = importlib.import_module("tests.faults.programs")
-        programs.listen_at(pipe)
-        asyncio.run(getattr(programs, program)(**arguments))
+        importlib.import_module(PROGRAMS).listen_at(pipe)
+        module, _, name = program.rpartition(":")
+        asyncio.run(getattr(importlib.import_module(module or PROGRAMS), name)(**arguments))
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -157,7 +158,7 @@ def _fork(channel: socket.socket, program: str, arguments: dict[str, Any], pipe:
 
 def _warm_up() -> None:
     """What the forks would otherwise each import."""
-    for name in ("alembic.command", "sqlalchemy.dialects.sqlite", "tests.faults.programs"):
+    for name in ("alembic.command", "sqlalchemy.dialects.sqlite", PROGRAMS):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # a collection in a fork would copy every page of the parent

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.app import open_gate
+from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 from agent_gate.runtime import Gate
+from agent_gate.system import RandomIds, SystemClock
 from agent_gate.toolkit import tool, transition
 from tests.faults.examiner import Examiner, Witness
 from tests.faults.shim import Fault, disarm, fired
 
 RECOVERY_S = 10.0
 WAIT_S = 60.0
+NOBODY = 65_534
 POLICY: Mapping[str, Json] = {"rules": [{"pattern": "*", "action": "allow"}]}
 
 _parent = -1
@@ -78,6 +81,16 @@ def told_of(outcome: Outcome) -> dict[str, Any]:
 async def create(db: str) -> None:
     async with open_gate(POLICY, db):
         tell("created")
+
+
+async def open_as_nobody(db: str) -> None:
+    """As a user who may not read the files; only root can become one, anybody else already is."""
+    if os.geteuid() == 0:
+        os.setuid(NOBODY)
+    try:
+        SqliteLedger(db, SystemClock(), RandomIds())
+    except StorageError as error:
+        tell({"refused": error.code})
 
 
 async def work(db: str, acts: str, name: str, seed: int, lanes: int, repeat: Sequence[Sequence[Any]]) -> None:

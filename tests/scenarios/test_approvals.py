@@ -272,6 +272,8 @@ def whose_target_moves(acts: list[str], target: list[str]) -> Tool:
         return target[0]
 
     async def bind(*_: object) -> Binding:
+        if not target[0]:
+            raise LookupError("there is no lamp")
         return Binding(("lamp.switch(kitchen)",), {"reaches": target[0]})
 
     setattr(switch, HANDS, replace(hand_of(switch), bind=bind))
@@ -499,8 +501,6 @@ async def test_an_open_question_of_a_process_that_is_gone_stays_until_its_deadli
     clock, acts = HandClock(), list[str]()
     async with a_gate(tmp_path, BUDGET_OF_ONE, sender(acts), clock=clock) as gate:
         [asked] = await gate.ledger.questions()
-        repeated = await gate.call("mail.send", request_id="r", wait=False)
-        assert (repeated.status, repeated.call_id) == (Status.PENDING_APPROVAL, asked.call_id)
         assert code_of(await gate.call("mail.send", wait=False)) == 1013
     clock.advance(900)
     async with a_gate(tmp_path, BUDGET_OF_ONE, sender(acts), clock=clock) as gate:
@@ -513,6 +513,58 @@ async def test_an_open_question_of_a_process_that_is_gone_stays_until_its_deadli
         # What was reserved for it is free again.
         assert (await gate.call("mail.send", wait=False)).status is Status.PENDING_APPROVAL
     assert acts == []
+
+
+async def test_a_held_call_whose_process_is_gone_goes_on_when_the_same_request_is_made_again(tmp_path: Path) -> None:
+    run_elsewhere(tmp_path, LEAVES_A_QUESTION.replace("ANSWER", ""))
+    clock, acts, people = HandClock(), list[str](), People()
+    clock.advance(100)
+    async with a_gate(tmp_path, BUDGET_OF_ONE, sender(acts), clock=clock, people=people) as gate:
+        [asked] = await gate.ledger.questions()
+        repeated = await gate.call("mail.send", request_id="r", wait=False)
+        assert (repeated.status, repeated.call_id) == (Status.PENDING_APPROVAL, asked.call_id)
+        assert (repeated.expires_at, await people.question()) == (asked.expires_at, asked)
+        waiting = asyncio.create_task(gate.call("mail.send", request_id="r"))
+        await approve(gate, asked)
+        outcome = await soon(waiting)
+        assert (outcome.ok, outcome.call_id, acts) == (True, asked.call_id, [""])
+        assert kinds_of(gate, asked.call_id) == ["held", "held", "answered", "performing", "settled"]
+        assert await gate.result(asked.call_id) == outcome
+        assert rows(gate, "SELECT amount FROM counters WHERE scope = 'budget'") == [{"amount": 1}]
+
+
+async def test_an_approval_that_nobody_was_left_to_act_on_counts_once_when_the_request_is_made_again(
+    tmp_path: Path,
+) -> None:
+    run_elsewhere(tmp_path, LEAVES_A_QUESTION.replace("ANSWER", ""))
+    acts: list[str] = []
+    async with (
+        a_gate(tmp_path, BUDGET_OF_ONE, sender(acts)) as one,
+        a_gate(tmp_path, BUDGET_OF_ONE, sender(acts)) as two,
+    ):
+        [asked] = await one.ledger.questions()
+        await approve(one, asked)
+        calls = [gate.call("mail.send", request_id="r") for gate in (one, two, one, two)]
+        outcomes = await soon(asyncio.gather(*calls))
+        assert ([outcome.ok for outcome in outcomes], acts) == ([True] * 4, [""])
+        assert {outcome.call_id for outcome in outcomes} == {asked.call_id}
+        assert kinds_of(one, asked.call_id) == ["held", "answered", "held", "performing", "settled"]
+
+
+@pytest.mark.parametrize("change", ["target", "binding", "policy"])
+async def test_a_held_call_that_is_taken_over_is_judged_anew(tmp_path: Path, change: str) -> None:
+    acts, target = list[str](), ["the lamp"]
+    async with a_gate(tmp_path, ASK_ALL, whose_target_moves(acts, target)) as gate:
+        asked = await pending(gate, "lamp.switch", request_id="r")
+    policy: Any = {"rules": [{"pattern": "*", "action": "deny"}]} if change == "policy" else ASK_ALL
+    target[0] = {"target": "the oven", "binding": "", "policy": "the lamp"}[change]
+    async with a_gate(tmp_path, policy, whose_target_moves(acts, target)) as gate:
+        outcome = await soon(gate.call("lamp.switch", request_id="r"))
+        assert code_of(outcome) == {"target": 1015, "binding": 2003, "policy": 1001}[change]
+        assert rows(gate, "SELECT * FROM pending_requests") == []
+        assert (acts, kinds_of(gate, asked.call_id)[-1]) == ([], "settled")
+        again = await gate.call("lamp.switch", request_id="r")
+        assert (again.call_id, again.status, again.error) == (asked.call_id, outcome.status, outcome.error)
 
 
 @pytest.mark.parametrize(("approved", "status", "code"), [("False", "denied", 1015), ("True", "expired", 1016)])

@@ -6,15 +6,19 @@ import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent_gate import Gate, Outcome, load_plan, run_plan
+from agent_gate import Gate, Outcome, load_plan, load_policy, run_plan
+from agent_gate.bindings.surroundings import look_around
 from agent_gate.history.erase import erase_call
+from agent_gate.history.rejudge import Rejudge
+from agent_gate.ledger.reader import open_reader
 from agent_gate.model.outcome import Status
+from agent_gate.policy.judge import Judge
 from tests.gates import (
     ANNA,
     HandClock,
@@ -371,6 +375,22 @@ async def test_many_calls_at_once_each_get_their_answer(work: Path) -> None:
         outcomes = await soon(asyncio.gather(*(gate.call(*call(number)) for number in range(150))))
     assert [outcome.ok for outcome in outcomes] == [True] * 150
     assert {(work / f"out-{n}.txt").read_text() for n in range(0, 150, 3)} == {str(n) for n in range(0, 150, 3)}
+
+
+async def test_recorded_calls_are_judged_again_from_what_was_found_then(work: Path) -> None:
+    async with gate_at(work) as gate:
+        await gate.call("fs.read", path="a.txt")
+        await gate.call("fs.read", path="../secret.txt")
+        await gate.call("fs.write", path="new.txt", content="x")
+        await gate.call("fs.read", path="sub")
+    (work / "a.txt").unlink()
+    policy = load_policy(FILES)
+    with closing(open_reader(work / "gate.db")) as reader:
+        again, judge = Rejudge(reader), Judge(policy, look_around(policy, str(work)))
+        calls = [call for call in again.calls() if call.bound.request.tool.startswith("fs.")]
+        verdicts = [again.verdict(call, judge, as_it_was=True).decision for call in calls]
+    assert verdicts == [call.decision for call in calls]
+    assert [verdict.value for verdict in verdicts] == ["allow", "deny", "allow", "deny"]
 
 
 def test_the_message_of_a_denial_is_enough_to_mend_the_policy(work: Path) -> None:

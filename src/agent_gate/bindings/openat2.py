@@ -9,10 +9,10 @@ import platform
 import sys
 from functools import cache
 
-_NUMBER = 437
+_NUMBER = ctypes.c_long(437)
 """The same on every architecture named here."""
 _MACHINES = frozenset({"x86_64", "aarch64", "riscv64", "ppc64le", "s390x", "loongarch64"})
-_AT_FDCWD = -100
+_AT_FDCWD = ctypes.c_int(-100)
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_CACHED = 0x20
 
@@ -25,9 +25,9 @@ class _OpenHow(ctypes.Structure):
 
 _HOW = _OpenHow(O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_MAGICLINKS)
 _HOW_CACHED = _OpenHow(O_PATH | os.O_CLOEXEC, 0, _RESOLVE_NO_MAGICLINKS | _RESOLVE_CACHED)
-_WAITING = ctypes.addressof(_HOW)
-_AT_ONCE = ctypes.addressof(_HOW_CACHED)
-_SIZE = ctypes.sizeof(_OpenHow)
+_WAITING = ctypes.pointer(_HOW)
+_AT_ONCE = ctypes.pointer(_HOW_CACHED)
+_SIZE = ctypes.c_size_t(ctypes.sizeof(_OpenHow))
 
 
 def open_path(path: bytes) -> int:
@@ -43,7 +43,7 @@ def open_path_at_once(path: bytes) -> int | None:
         return None
 
 
-def _open(path: bytes, how: int) -> int:
+def _open(path: bytes, how: ctypes._Pointer[_OpenHow]) -> int:
     call = _syscall()
     while True:
         descriptor: int = call(_NUMBER, _AT_FDCWD, path, how, _SIZE)
@@ -56,8 +56,8 @@ def _open(path: bytes, how: int) -> int:
 
 @cache
 def _syscall() -> ctypes._NamedFuncPointer:
+    """Without `argtypes`: whatever is passed already is of its C type, and looking it up takes a microsecond."""
     call = ctypes.CDLL(None, use_errno=True).syscall
-    call.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
     call.restype = ctypes.c_long
     return call
 
@@ -73,7 +73,7 @@ def is_available_at_once() -> bool:
     return _works(_AT_ONCE)
 
 
-def _works(how: int) -> bool:
+def _works(how: ctypes._Pointer[_OpenHow]) -> bool:
     if sys.platform != "linux" or platform.machine() not in _MACHINES:
         return False
     try:

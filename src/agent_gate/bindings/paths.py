@@ -122,7 +122,7 @@ class PathResolver:
             descriptor.leave()
             raise
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "thing of an unknown kind")
-        return Target(name, kind, descriptor, status, same_as=self._own_files.name_of(status, name))
+        return Target(name, kind, descriptor, status, (), "", self._own_files.name_of(status, name))
 
     def _walked(self, path: str, text: str) -> Target:
         try:

@@ -14,9 +14,7 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
-
-_LONG_AGO = 3_600
-"""Buckets that a released charge leaves alone; no limit looks further back."""
+from agent_gate.model.record import RESERVED_WINDOW
 
 _PENDING = (
     "SELECT call_id, instance, project, agent_id, tool_name, expires_at, nonce, resolution, approved_by"
@@ -82,7 +80,7 @@ class _Held:
         ).fetchall()
         bodies: list[dict[str, Any]] = [orjson.loads(body) if body else {} for _, _, body in rows]
         reserved = tuple(
-            Charge(scope, bucket, _LONG_AGO, amount, None, 1012)
+            Charge(scope, bucket, RESERVED_WINDOW, amount, None, 1012)
             for body in bodies
             for scope, bucket, amount in body.get("reserved", ())
         )

@@ -33,6 +33,7 @@ INSERT_ENTRY = (
     " body, body_hash, prev_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
+SELECT_USED = "SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? AND scope = ? AND bucket > ?"
 MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
 
 
@@ -76,11 +77,18 @@ def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | No
         and not cursor.execute("SELECT 1 FROM open_work WHERE id = ?", (work.closes,)).fetchone()
     ):
         return AlreadyClosed(work.closes)
+    if (
+        work.takes_over
+        and not cursor.execute(
+            "SELECT 1 FROM pending_requests WHERE call_id = ? AND instance = ?", work.takes_over
+        ).fetchone()
+    ):
+        return NotPending("other")
     if work.resolves:
         return _check_pending(cursor, work.resolves)
     for charge in work.charges:
         used = used_of(cursor, work.project, charge)
-        if charge.limit is not None and used + charge.amount > charge.limit:
+        if not charge.has_room(used):
             return NoRoom(charge, used)
     return None
 
@@ -102,10 +110,7 @@ def _check_pending(cursor: Cursor, resolve: Resolve) -> NotPending | None:
 
 
 def used_of(cursor: Cursor, project: str, charge: Charge) -> float:
-    row = cursor.execute(
-        "SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? AND scope = ? AND bucket > ?",
-        (project, charge.scope, charge.bucket - charge.window),
-    ).fetchone()
+    row = cursor.execute(SELECT_USED, (project, charge.scope, charge.bucket - charge.window)).fetchone()
     return float(row[0])
 
 
@@ -165,6 +170,8 @@ def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
         )
     if work.resolves:
         _resolve(cursor, work.resolves, project)
+    if work.takes_over:
+        cursor.execute("UPDATE pending_requests SET instance = ? WHERE call_id = ?", (instance, work.takes_over[0]))
     if work.unholds is not None:
         cursor.execute("DELETE FROM pending_requests WHERE call_id = ?", (work.unholds,))
     for effect in work.outbox:

@@ -69,7 +69,10 @@ class InstanceLock:
 
 
 def is_gone(files: LedgerFiles, instance: str) -> bool:
-    """Whether the process that wrote this instance id has ended; call it under the writer lock."""
+    """Whether the process that wrote this instance id has ended.
+
+    Under the writer lock, or for an instance that the ledger already names: it had its lock before it could write.
+    """
     try:
         descriptor = os.open(files.instance_lock(instance), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

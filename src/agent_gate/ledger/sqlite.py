@@ -15,7 +15,7 @@ from agent_gate.ledger import apply as applying
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, remove_locks_of_the_gone
+from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.news import AnswerNews
 from agent_gate.ledger.recovery import owed_work
@@ -121,7 +121,8 @@ class SqliteLedger:
         return self._project_locks.held(project)
 
     async def head(self, project: str) -> ProjectHead | None:
-        return applying.read_head(self._reader, project)
+        row = self._row(applying.SELECT_HEAD, project)
+        return ProjectHead(project, *row) if row else None
 
     async def state(self, project: str) -> ProjectState:
         """The current state; a project that nothing has changed yet has its initial one, version 0."""
@@ -177,7 +178,7 @@ class SqliteLedger:
         return [entry_of(row) for row in rows]
 
     async def used(self, project: str, charge: Charge) -> float:
-        return applying.used_of(self._reader, project, charge)
+        return float(self._row(applying.SELECT_USED, project, charge.scope, charge.bucket - charge.window)[0])
 
     async def denied_since(self, project: str, signature: str, since: float) -> bool:
         row = self._row(
@@ -190,6 +191,10 @@ class SqliteLedger:
         if row is None or row[0] is None:
             return None
         return question_of(row[0]), row[1], tuple(orjson.loads(row[2]))
+
+    async def abandoned_by(self, call_id: str) -> str | None:
+        row = self._row("SELECT instance FROM pending_requests WHERE call_id = ? AND question IS NOT NULL", call_id)
+        return row[0] if row and is_gone(self.files, row[0]) else None
 
     async def questions(self) -> Sequence[Question]:
         rows = self._rows(
@@ -233,10 +238,13 @@ class SqliteLedger:
             await self.commit(Work("default", unholds=pending[0]))
 
     async def cleanup_stale_requests(self) -> list[dict[str, Any]]:
-        """Delete the questions whose deadline has passed and return them, so that whoever asked can say so."""
+        """Delete the bare requests whose deadline has passed and return them, so that whoever asked can say so.
+
+        Questions about calls are not among them: their end is an entry.
+        """
         rows = self._rows(
             f"SELECT {PENDING_COLUMNS}, call_id FROM pending_requests"  # noqa: S608
-            " WHERE expires_at <= ? AND resolution IS NULL ORDER BY expires_at",
+            " WHERE expires_at <= ? AND question IS NULL ORDER BY expires_at",
             iso(self._clock.now()),
         )
         for row in rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent_gate.model.limits import HEADERS_MAX, POLICY_TIMEOUT_S_MAX
+from agent_gate.model.limits import ARGV_WORDS_MAX, HEADERS_MAX, POLICY_TIMEOUT_S_MAX
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
 
 _TEXT: Mapping[str, Json] = {"type": "string"}
@@ -118,6 +118,28 @@ HTTP_GET = ToolDeclaration(
 )
 """Its own time limit is the policy's `timeout_seconds`; the one here is only the largest that a policy can set."""
 
+_WORDS: Mapping[str, Json] = {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": ARGV_WORDS_MAX}
+
+SHELL_RUN = ToolDeclaration(
+    "shell.run",
+    "Run one program, without a shell; give its words in argv, or as text in command",
+    _schema(
+        argv={**_WORDS, "description": "the program's name and its arguments"},
+        cmd={**_WORDS, "description": "another name of argv"},
+        command={"type": "string", "minLength": 1, "description": "the words as text, split by POSIX quoting"},
+        cwd={"type": "string", "minLength": 1, "description": "the directory to run it in"},
+        env={"type": "object", "additionalProperties": _TEXT, "description": "variables that the policy allows"},
+        timeout={"type": "number", "exclusiveMinimum": 0, "description": "seconds; can only lower the policy's"},
+    ),
+    dict.fromkeys(("cwd", "env", "timeout"), ArgumentKind.UNSIGNED),
+    Effect.WRITE,
+    Risk.MEDIUM,
+    1,
+    sensitive=frozenset({"argv", "cmd", "command", "cwd", "env"}),
+    timeout_s=POLICY_TIMEOUT_S_MAX,
+)
+"""Its own time limit is the policy's `timeout_seconds`, as for `http.get`."""
+
 HOME_ASSISTANT_TOOLS = (
     _query("ha_get_state", "State of one entity", _schema("entity_id", entity_id=_TEXT)),
     _query("ha_get_states", "States of all entities", _schema()),
@@ -161,5 +183,5 @@ HOME_ASSISTANT_TOOLS = (
 
 BUILTIN: Mapping[str, ToolDeclaration] = {
     tool.name: tool
-    for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, FS_READ, FS_WRITE, HTTP_GET, *HOME_ASSISTANT_TOOLS)
+    for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, FS_READ, FS_WRITE, HTTP_GET, SHELL_RUN, *HOME_ASSISTANT_TOOLS)
 }

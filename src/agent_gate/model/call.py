@@ -110,6 +110,7 @@ class Facts:
             ),
             can_ask=fields.get("can_ask", True),
             refused_recently=fields.get("refused_recently", False),
+            found=fields.get("found", {}),
         )
 
     def to_json(self, *, asking_mattered: bool) -> dict[str, Any]:

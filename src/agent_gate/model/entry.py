@@ -129,6 +129,8 @@ class Work:
     pending: PendingRow | None = None
     resolves: Resolve | None = None
     unholds: str | None = None
+    takes_over: tuple[str, str] | None = None
+    """(call id, instance): a question whose process is gone, and that this one holds from now on."""
     outbox: tuple[OutboxRow, ...] = ()
     outbox_done: str | None = None
     blobs: tuple[tuple[str, bytes], ...] = ()

@@ -81,6 +81,8 @@ SHELL_PROCESSES_MAX = 128
 SHELL_OPEN_FILES_MAX = 256
 SHELL_WRITTEN_BYTES_MAX = 1_073_741_824
 SHELL_CHUNK_BYTES = 65_536
+SHELL_TMP_BYTES_MAX = 67_108_864
+"""Of its own /tmp, and of shared memory as much again."""
 SHELL_WATCH_INTERVAL_S = 0.02
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""

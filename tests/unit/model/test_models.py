@@ -29,8 +29,10 @@ from agent_gate import (
         (PendingApproval, "request future message_id timeout_task created_at expires_at"),
         (
             AuditEntry,
-            "request_id timestamp tool_name args signature decision"
-             " resolution resolved_by resolved_at execution_result agent_id",
+            (
+                "request_id timestamp tool_name args signature decision"
+                " resolution resolved_by resolved_at execution_result agent_id"
+            ),
         ),
         (PermissionRule, "pattern action description when"),
         (Permissions, "defaults rules"),

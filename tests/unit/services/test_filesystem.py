@@ -21,7 +21,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding, Hand, Recorded
-from agent_gate.services.filesystem import FilesystemService, look
+from agent_gate.services.filesystem import FilesystemService, bind_for_check
 from tests.gates import soon
 
 POLICY = {"tools": {"fs.read": {"allow_paths": ["./**"]}, "fs.write": {"allow_paths": ["./**"], "max_size_bytes": 100}}}
@@ -334,12 +334,12 @@ async def test_what_was_not_kept_cannot_come_back(work: Path) -> None:
         await undone(work, recorded(work, {"content": "one\n"}, None, 4))
 
 
-def test_a_look_describes_a_call_without_keeping_anything_open(work: Path) -> None:
-    resolver = PathResolver(str(work))
-    signatures, resources, found = look("fs.write", {"path": "a.txt", "content": "ab", "mode": "append"}, resolver)
-    assert signatures == (f"fs.write({work}/a.txt)",)
-    assert resources == {"path": f"{work}/a.txt", **identity(work / "a.txt"), "sha256": sha256(b"ab").hexdigest()}
-    assert found == {"type": "file", "size": 6}
+def test_a_call_that_is_only_checked_is_described_and_nothing_stays_open(work: Path) -> None:
+    args = {"path": "a.txt", "content": "ab", "mode": "append"}
+    resources = {"path": f"{work}/a.txt", **identity(work / "a.txt"), "sha256": sha256(b"ab").hexdigest()}
+    assert bind_for_check("fs.write", args, PathResolver(str(work))) == Binding(
+        (f"fs.write({work}/a.txt)",), resources, found={"type": "file", "size": 6}
+    )
 
 
 async def test_the_service_has_the_shape_of_every_service(work: Path) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.errors import ToolError
 from agent_gate.model.outcome import Outcome, Status
+from agent_gate.services.http import HttpService
 from agent_gate.services.http.body import readable
 from tests.gates import ANNA, HandClock, People, approve, code_of, deny, entries, outcome_of, pending
 from tests.web import PUBLIC, Web, a_gate_to
@@ -188,6 +190,44 @@ async def test_redirects_that_were_followed_are_told(tmp_path: Path) -> None:
     outcome = await get(web, tmp_path, policy())
     assert (outcome.data["url"], outcome.data["body"], outcome.data["redirects"]) == (B, "end", [A, f"{A}x"])
     assert web.looked_up == ["a.test", "a.test", "b.test"]
+
+
+async def test_redirects_end_at_the_limit(tmp_path: Path) -> None:
+    web = a_web(a__={"status": 302, "location": A})
+    outcome = await get(web, tmp_path, policy(max_redirects=2))
+    assert outcome.error is not None
+    assert (outcome.error.code, outcome.error.detail) == (2003, f"`{A}` redirects more than 2 times")
+    assert len(web.dialled) == 3
+
+
+@pytest.mark.parametrize("location", ["https://b.test\\@a.test/", "javascript:1", "//x@b.test/", "https://0x7f.1/"])
+async def test_a_redirect_that_readers_disagree_about_is_refused(tmp_path: Path, location: str) -> None:
+    web = a_web(a__={"status": 302, "location": location})
+    outcome = await get(web, tmp_path, policy())
+    assert outcome.error is not None
+    assert (outcome.error.code, len(web.dialled)) == (1003, 1)
+    assert outcome.error.detail.startswith(f"the redirect of `{A}` is refused: ")
+
+
+async def test_a_run_that_is_nearly_over_does_not_wait_for_a_look_up(tmp_path: Path) -> None:
+    web, clock = a_web(), HandClock()
+    web.hanging.add("a.test")
+    async with a_gate_to(web, policy(), tmp_path / "gate.db", clock=clock) as gate:
+        request = CallRequest(Agent("local"), "http.get", {"url": A}, run_ends_at=clock.monotonic() + 0.01)
+        outcome = await gate.submit(request)
+    assert outcome.error is not None
+    assert (outcome.error.code, outcome.error.detail) == (2006, "`a.test` was not found within 0.01 s")
+
+
+async def test_the_service_has_the_shape_of_every_service(tmp_path: Path) -> None:
+    async with a_gate_to(Web(), policy(), tmp_path / "gate.db") as gate:
+        service = HttpService(gate.ledger, gate.clock)
+        await service.start()
+        assert await service.health_check()
+        assert [tool.name for tool in service.tools()] == ["http.get"]
+        with pytest.raises(ToolError, match=r"`http\.get` runs inside the gate"):
+            await service.execute("http.get", {"url": A})
+        await service.close()
 
 
 async def test_credentials_stay_with_the_origin_that_they_were_given_for(tmp_path: Path) -> None:

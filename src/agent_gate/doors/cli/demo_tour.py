@@ -116,7 +116,8 @@ def _verified(db: Path, pause: Callable[[], None]) -> None:
     _scene("   …until somebody edits one byte of it.")
     with sqlite3.connect(db) as connection:
         connection.execute(
-            "UPDATE entries SET body = replace(body, 'locked', 'opened') WHERE kind = 'settled' AND body LIKE '%locked%'"
+            "UPDATE entries SET body = replace(body, 'locked', 'opened')"
+            " WHERE kind = 'settled' AND body LIKE '%locked%'"
         )
     connection.close()
     report = verify(db)

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import Policy
-from agent_gate.policy.guards.domains import UrlJudge
 from agent_gate.policy.guards.paths import FileGuard, PathRules, RevertGuard
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.layers import Answer
@@ -29,6 +28,12 @@ def build_guards(policy: Policy, surroundings: Surroundings) -> Mapping[str, Gua
             files[tool] = PathRules(tool, section, policy, surroundings)
             guards[tool] = FileGuard(files[tool])
     if policy.guards.http_get is not None:
+        from agent_gate.policy.guards.domains import UrlJudge  # noqa: PLC0415 -- 8 ms that few policies need
+
         guards["http.get"] = UrlJudge(policy.guards.http_get)
+    if policy.guards.shell_run is not None:
+        from agent_gate.policy.guards.commands import CommandRules  # noqa: PLC0415  # what most policies do not need
+
+        guards["shell.run"] = CommandRules(policy.guards.shell_run, files.get("fs.read"))
     guards["gate.revert"] = RevertGuard(files.get("fs.write"))
     return guards

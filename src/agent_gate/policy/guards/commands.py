@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import CommandGuard
@@ -40,19 +41,29 @@ def _signed(word: str) -> str:
 
 def use_of(argv: Sequence[str], section: CommandGuard) -> Use:
     """What a command would touch; raises Refused where its words may not be judged or may not be given."""
-    name = argv[0].rpartition("/")[2]
     if is_named(argv[0], section.unchecked_executables):
-        return Use(reach=Reach.ALL, starts_programs=True)
+        return _UNCHECKED
+    return _read(tuple(argv))
+
+
+_UNCHECKED = Use(reach=Reach.ALL, starts_programs=True)
+
+
+@lru_cache(maxsize=64)
+def _read(argv: tuple[str, ...]) -> Use:
+    """Kept for a while, because binding reads a command before it is judged."""
+    name = argv[0].rpartition("/")[2]
     program = program_named(name)
     if program is None:
-        kind = "is there to start other programs" if is_wrapper(name) else "has no argument rules here"
-        raise Refused(kind)
+        raise Refused(
+            "it is there to start other programs" if is_wrapper(name) else "there are no rules for its arguments"
+        )
     return program(argv[1:])
 
 
-def is_named(given: str, names: Sequence[str]) -> bool:
+def is_named(given: str, names: Collection[str]) -> bool:
     """Whether a program is in a list of names and full paths."""
-    return given in names or given.rpartition("/")[2] in names
+    return given in names or ("/" in given and given.rpartition("/")[2] in names)
 
 
 class CommandRules:
@@ -62,34 +73,47 @@ class CommandRules:
         self._section = section
         self._files = files
         self._tokens = DenyTokens(section.deny_tokens)
+        self._allowed = frozenset(section.allow_executables)
         self._env = frozenset(section.allow_env)
+        self._answers: dict[str, Answer] = {}
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
         resources = bound.resources
         argv: Sequence[str] = resources["argv"]
+        env = bound.args.get("env")
         refusal = (
             self._judge_program(argv, resources, facts.found)
             or self._judge_words(argv, bound.args.get("command"))
-            or self._judge_environment(argv, bound.args.get("env") or {})
+            or (self._judge_environment(argv, env) if env else None)
             or self._judge_use(argv, resources, facts.found)
             or self._judge_sandbox(resources)
         )
-        return refusal or (Reason("guard", Decision.ALLOW, argv[0]), None)
+        return refusal or self._passed(argv[0])
+
+    def _passed(self, name: str) -> Answer:
+        answer = self._answers.get(name)
+        if answer is None:
+            answer = self._answers[name] = Reason("guard", Decision.ALLOW, name), None
+        return answer
 
     def _judge_program(
         self, argv: Sequence[str], resources: Mapping[str, Json], found: Mapping[str, Json]
     ) -> Answer | None:
-        section, name, path = self._section, _quoted(argv[0]), resources.get("executable", "")
-        if OWN_COMMAND in (argv[0].rpartition("/")[2], path.rpartition("/")[2]):
+        section, given, path = self._section, argv[0], resources.get("executable", "")
+        if OWN_COMMAND in (given, path.rpartition("/")[2]) or given.endswith(f"/{OWN_COMMAND}"):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
-        if not is_named(argv[0], section.allow_executables) and path not in section.allow_executables:
+        if not is_named(given, self._allowed) and path not in self._allowed:
             listed = ", ".join(section.allow_executables) or "it is empty"
             return _no(
-                1004, f"{name} is not in allow_executables of shell.run ({listed})", "add it there, or use one of them"
+                1004,
+                f"{_quoted(given)} is not in allow_executables of shell.run ({listed})",
+                "add it there, or use one of them",
             )
         if not path:
             where = ", ".join(section.trusted_dirs)
-            return _no(1004, f"{name} {found.get('executable', 'was not found')}", f"trusted_dirs are {where}")
+            return _no(
+                1004, f"{_quoted(given)} {found.get('executable', 'was not found')}", f"trusted_dirs are {where}"
+            )
         return None
 
     def _judge_words(self, argv: Sequence[str], text: str | None) -> Answer | None:
@@ -147,19 +171,20 @@ class CommandRules:
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
-        paths, seen = resources.get("paths", {}), found.get("paths", {})
         wanted = list(use.reads)
-        wanted += [word for word in use.mentions if seen.get(word, _ABSENT)["type"] != "absent"]
+        paths, seen = resources.get("paths", {}), found.get("paths", {})
+        if use.mentions:
+            wanted += [word for word in use.mentions if word in seen and seen[word]["type"] != "absent"]
         if "cwd" in resources:
             wanted.insert(0, ".")
+        if wanted and self._files is None:
+            return _no(
+                1002,
+                f"{_quoted(wanted[0])} cannot be read: fs.read has no section under tools: in the policy",
+                "add `tools: {fs.read: …}`, whose allow_paths count for commands too",
+            )
         for word in wanted:
-            if self._files is None:
-                return _no(
-                    1002,
-                    f"{_quoted(word)} cannot be read: fs.read has no section under tools: in the policy",
-                    "add `tools: {fs.read: …}`, whose allow_paths count for commands too",
-                )
-            answer = self._judge_path(word, paths[word], seen[word])
+            answer = self._judge_path(word, paths[word]["path"], seen[word])
             if answer[1] is not None:
                 return answer
         return None
@@ -169,8 +194,8 @@ class CommandRules:
         kind = seen["type"]
         if kind not in ("file", "directory", "absent"):
             return _no(1002, f"{_quoted(word)} is a {kind}", "name a file or a directory")
-        # A command may list a directory, and its output is bounded whatever the size of what it reads.
-        return self._files.judge(path, {**seen, "type": "file" if kind == "directory" else kind, "size": 0}, word)
+        # A command may list a directory.
+        return self._files.judge(path, {**seen, "type": "file"} if kind == "directory" else seen, word)
 
     def _judge_sandbox(self, resources: Mapping[str, Json]) -> Answer | None:
         if self._section.sandbox == "auto" and resources.get("sandbox") == NO_SANDBOX:
@@ -184,9 +209,6 @@ class CommandRules:
 
 def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:
     return deny("guard", code, detail, suggestion, rule)
-
-
-_ABSENT: Mapping[str, Json] = {"type": "absent"}
 
 
 def _quoted(text: str) -> str:

@@ -34,7 +34,8 @@ class PathRules:
         self.tool, self.section = tool, section
         self._writes = tool == "fs.write"
         own = around.protected + around.secret if self._writes else around.secret
-        self._own = tuple(path.rstrip("/") for path in own)
+        self._own = frozenset(own)
+        self._own_directories = tuple(f"{path}/" for path in own)
 
         def compiled(sources: Sequence[str], *, denies: bool) -> tuple[PathPattern, ...]:
             return compile_patterns(sources, around.working_dir, around.links, denies=denies)
@@ -78,9 +79,8 @@ class PathRules:
 
     def _protection(self, path: str) -> str:
         """In which way a path is out of reach; empty for most."""
-        for own in self._own:
-            if path.startswith(own) and (len(path) == len(own) or path[len(own)] == "/"):
-                return " is one of the gate's own files"
+        if path.startswith(self._own_directories) or path in self._own:
+            return " is one of the gate's own files"
         for pattern in self._protected:
             if pattern.matches(path):
                 source = pattern.source

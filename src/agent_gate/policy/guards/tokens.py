@@ -28,7 +28,7 @@ class DenyTokens:
     def found_in(self, argv: Sequence[str], text: str = "") -> str | None:
         """The token that a command holds; `text` is what it was written as, where it was given as text."""
         if self._pieces is not None:
-            found = self._pieces.search(text) or self._pieces.search("\0".join(argv))
+            found = self._pieces.search("\0".join((text, *argv)) if text else "\0".join(argv))
             if found:
                 return found.group()
         if not self._words:

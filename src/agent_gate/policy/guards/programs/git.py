@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from agent_gate.policy.guards.programs.git_options import COMMANDS
@@ -16,7 +16,8 @@ _BEFORE_COMMAND = names(
 _LISTS = frozenset({"-l", "--list"})
 _FORMATS = ("--format", "--pretty")
 _SIGNATURE = re.compile(r"%G|%\(signature")
-_SUBCOMMANDS = {"stash": ("list", "show"), "reflog": ("show",)}
+_SUBCOMMANDS = {"stash": ("show",), "reflog": ("show",)}
+"""`git stash list` starts another git; `git log -g refs/stash` says the same."""
 _OPERANDS_MAX = {"remote": 0, "count-objects": 0, "version": 0, "symbolic-ref": 1}
 
 
@@ -48,10 +49,19 @@ def git(words: Sequence[str], /) -> Use:
     if command == "version":
         return Use()
     paths = tuple(_joined(base, path) for path in read.paths)
-    mentions = tuple(_joined(base, word) for word in read.operands if word)
+    mentions = tuple(_joined(base, word) for operand in read.operands for word in _mentioned(operand))
     if read.has(frozenset({"--no-index"})) and command == "diff":
-        return Use((*paths, *mentions, *_start(base)), reach=Reach.BELOW, repository=True)
-    return Use((*paths, *_start(base)), mentions, Reach.ALL, repository=True)
+        return Use((*paths, *mentions, *_start(base)), reach=Reach.BELOW, repository=base or ".")
+    return Use((*paths, *_start(base)), mentions, Reach.ALL, repository=base or ".")
+
+
+def _mentioned(operand: str) -> Iterator[str]:
+    """`main:a.txt` names a file of an earlier time; where there is one of that name today, it is judged as well."""
+    revision, _, path = operand.partition(":")
+    if operand:
+        yield operand
+    if revision and path:
+        yield path
 
 
 def _start(base: str) -> tuple[str, ...]:

@@ -60,10 +60,10 @@ COMMANDS: Mapping[str, str] = {
     "diff-index": _DIFF,
     "diff-tree": f"{_DIFF} -r -t --root -v --pretty? --format= --no-commit-id --always --date= --notes? --no-notes",
     "for-each-ref": f"--count= {_REFS} --color? --omit-empty",
-    # No -O, which starts a pager, and no --textconv.
+    # No -O, which starts a pager, no --textconv, and nothing by which it reads files that are not the repository's.
     "grep": (
-        "-a -I -i -w -v -h -H -E -G -P -F -n -l -L -z -o -c -p -W -q -r -e= -f@ -A= -B= -C= -m= -# --cached --untracked"
-        " --exclude-standard --no-exclude-standard --text --no-textconv --ignore-case --word-regexp --invert-match"
+        "-a -I -i -w -v -h -H -E -G -P -F -n -l -L -z -o -c -p -W -q -r -e= -f@ -A= -B= -C= -m= -# --cached"
+        " --text --no-textconv --ignore-case --word-regexp --invert-match"
         " --max-depth= --recursive --no-recursive --full-name --extended-regexp --basic-regexp --perl-regexp"
         " --fixed-strings --line-number --column --files-with-matches --name-only --files-without-match --null"
         " --only-matching --count --color? --no-color --break --heading --show-function --context= --after-context="

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, lru_cache
+from typing import NamedTuple, Protocol
 
 
 class Reach(Enum):
@@ -20,8 +19,7 @@ class Reach(Enum):
     """Any: it finds them by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """What a command line makes its program touch, as far as reading the line can tell."""
 
     reads: tuple[str, ...] = ()
@@ -29,8 +27,8 @@ class Use:
     mentions: tuple[str, ...] = ()
     """Words that are paths where such a file exists, and something else, such as a revision, where none does."""
     reach: Reach = Reach.NAMED
-    repository: bool = False
-    """Whether it reads a git repository, whose configuration can name programs."""
+    repository: str = ""
+    """The directory from which it looks for a git repository, whose own configuration can name programs."""
     starts_programs: bool = False
 
 
@@ -47,8 +45,7 @@ class Program(Protocol):
 _FLAG, _TEXT, _PATH, _OPTIONAL = "", "=", "@", "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A command line in its parts."""
 
     options: tuple[tuple[str, str | None], ...]
@@ -57,7 +54,7 @@ class Read:
     """The values of options that are paths."""
 
     def has(self, names: frozenset[str]) -> bool:
-        return any(name in names for name, _ in self.options)
+        return bool(names) and any(name in names for name, _ in self.options)
 
     def values(self, *names: str) -> tuple[str, ...]:
         return tuple(value for name, value in self.options if name in names and value is not None)
@@ -94,7 +91,7 @@ class Syntax:
             if word == "--":
                 operands.extend(waiting)
                 break
-            for name, kind, value in self._split(word):
+            for name, kind, value in _split(self, word):
                 if kind in (_TEXT, _PATH) and value is None:
                     value = next(waiting, None)  # noqa: PLW2901 -- the value stands in the next word
                     if value is None:
@@ -104,7 +101,7 @@ class Syntax:
                     paths.append(value)
         return Read(tuple(options), tuple(operands), tuple(paths))
 
-    def _split(self, word: str) -> list[tuple[str, str, str | None]]:
+    def split(self, word: str) -> list[tuple[str, str, str | None]]:
         """The options in one word, each with its kind and the value that is attached to it."""
         kinds = self._kinds
         kind = kinds.get(word)
@@ -133,6 +130,12 @@ class Syntax:
         return found
 
 
+@lru_cache(maxsize=1_024)
+def _split(syntax: Syntax, word: str) -> list[tuple[str, str, str | None]]:
+    """Agents write the same few options over and over."""
+    return syntax.split(word)
+
+
 class Reader:
     """A program that reads the files that it is named, and prints."""
 
@@ -155,13 +158,17 @@ class Reader:
         self._operands_max = operands_max
 
     def __call__(self, words: Sequence[str], /) -> Use:
-        read = self._syntax.read(words)
-        _check_count(read.operands, self._operands_max)
-        reach = Reach.BELOW if read.has(self._below) else self._reach
-        operands = read.operands if read.has(self._instead) else read.operands[self._texts :]
-        default = self._default_below if reach is Reach.BELOW and self._default_below else self._default
-        files = tuple(word for word in operands if word != "-") if operands else (default,) if default else ()
-        return Use(read.paths + files, reach=reach)
+        options, operands, paths = read = self._syntax.read(words)
+        _check_count(operands, self._operands_max)
+        reach = Reach.BELOW if options and read.has(self._below) else self._reach
+        if self._texts and not read.has(self._instead):
+            operands = operands[self._texts :]
+        if not operands:
+            default = self._default_below if reach is Reach.BELOW and self._default_below else self._default
+            operands = (default,) if default else ()
+        elif "-" in operands:
+            operands = tuple(word for word in operands if word != "-")
+        return Use(paths + operands if paths else operands, (), reach)
 
 
 class Talker:

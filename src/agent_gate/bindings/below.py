@@ -1,0 +1,84 @@
+"""What lies below directories, and which of it is to be treated otherwise than what surrounds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import Generic, NamedTuple, TypeVar
+
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import VIEW_ENTRIES_MAX, VIEW_PLACES_MAX
+
+Level = TypeVar("Level")
+
+
+class Seen(NamedTuple, Generic[Level]):
+    path: str
+    level: Level
+    is_directory: bool
+
+
+class Below(Generic[Level]):
+    """Walks without following links; bounded, because a command must not wait long for its view."""
+
+    def __init__(
+        self,
+        level_of: Callable[[str], Level],
+        nothing: Level,
+        entries_max: int = VIEW_ENTRIES_MAX,
+        places_max: int = VIEW_PLACES_MAX,
+    ) -> None:
+        """`level_of` a path is what it is to be; where that is `nothing`, what lies below is not looked at."""
+        self._level_of, self._nothing = level_of, nothing
+        self._entries_left, self._places_max = entries_max, places_max
+
+    def look(self, starts: Iterable[str]) -> list[Seen[Level]]:
+        """Each start, and each thing below whose level is not that of the directory it lies in; outer things first."""
+        found: list[Seen[Level]] = []
+        visited: set[str] = set()
+        for start in sorted(set(starts)):
+            if any(start.startswith(f"{other.rstrip('/')}/") for other in visited):
+                continue
+            visited.add(start)
+            level = self._level_of(start)
+            is_directory = os.path.isdir(start)
+            if level != self._nothing:
+                found.append(Seen(start, level, is_directory))
+            if is_directory:
+                self._descend(start, level, found)
+        return found
+
+    def _descend(self, start: str, level: Level, found: list[Seen[Level]]) -> None:
+        # Where the start itself may not be used, things below it may be: they are then shown one by one.
+        waiting = [(start, level)]
+        while waiting:
+            folder, around = waiting.pop()
+            for path, is_directory in self._entries(folder):
+                level = self._level_of(path)
+                if level != around:
+                    found.append(Seen(path, level, is_directory))
+                    if len(found) > self._places_max:
+                        raise _too_many(start, self._places_max, "are treated otherwise than what surrounds them")
+                if is_directory and (level != self._nothing or around == self._nothing):
+                    waiting.append((path, level))
+
+    def _entries(self, folder: str) -> list[tuple[str, bool]]:
+        try:
+            with os.scandir(folder) as entries:
+                found = [
+                    (entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries if not entry.is_symlink()
+                ]
+        except OSError:
+            return []
+        self._entries_left -= len(found)
+        if self._entries_left < 0:
+            raise _too_many(folder, VIEW_ENTRIES_MAX, "would have to be looked at")
+        return found
+
+
+def _too_many(folder: str, most: int, why: str) -> ToolError:
+    return ToolError(
+        f"more than {most} files below `{folder}` {why} before the command can be started",
+        code=2006,
+        suggestion="name a smaller directory, or narrow allow_paths and deny_paths of fs.read",
+    )

@@ -1,0 +1,81 @@
+"""Services, our own and those of others: found by entry point, started in order, closed in reverse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.metadata import entry_points
+
+from agent_gate.model.call import BoundCall
+from agent_gate.model.errors import ConfigError
+from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.ports import Hand, Service
+from agent_gate.toolkit import make_hand
+
+GROUP = "agent_gate.services"
+
+
+def installed() -> list[Service]:
+    """What other packages offer under the entry-point group; each names a class or function without arguments."""
+    services: list[Service] = []
+    for point in entry_points(group=GROUP):
+        try:
+            services.append(point.load()())
+        except Exception as error:
+            raise ConfigError(
+                f"the service `{point.name}` of `{point.value}` cannot be loaded: {type(error).__name__}: {error}",
+                suggestion="mend or uninstall the package that offers it",
+            ) from error
+    return services
+
+
+def hands_of(service: Service) -> list[Hand]:
+    """A service's tools as the gate holds them; one that does not make hands itself is called by `execute`."""
+    offered = getattr(service, "hands", None)
+    if offered is not None:
+        return list(offered())
+    return [make_hand(tool, service.name, act=_by_execute(service, tool)) for tool in service.tools()]
+
+
+def _by_execute(service: Service, tool: ToolDeclaration) -> object:
+    async def act(bound: BoundCall) -> Json:
+        return await service.execute(tool.name, dict(bound.args))
+
+    return act
+
+
+@asynccontextmanager
+async def started(services: Iterable[Service]) -> AsyncIterator[Sequence[Service]]:
+    """All of them, started; what was started is closed, also where a later one fails."""
+    ordered = in_order(list(services))
+    async with AsyncExitStack() as stack:
+        for service in ordered:
+            await service.start()
+            stack.push_async_callback(service.close)
+        yield ordered
+
+
+def in_order(services: Sequence[Service]) -> list[Service]:
+    """Each after those that it depends on; ConfigError where that cannot be."""
+    by_name: dict[str, Service] = {}
+    for service in services:
+        if service.name in by_name:
+            raise ConfigError(f"two services are called `{service.name}`", suggestion="uninstall one of them")
+        by_name[service.name] = service
+    ordered: dict[str, Service] = {}
+    for name in by_name:
+        _place(name, by_name, ordered, ())
+    return list(ordered.values())
+
+
+def _place(name: str, by_name: Mapping[str, Service], ordered: dict[str, Service], above: tuple[str, ...]) -> None:
+    if name in ordered:
+        return
+    if name in above:
+        raise ConfigError(f"services depend on each other in a circle: {' → '.join((*above, name))}")
+    service = by_name.get(name)
+    if service is None:
+        raise ConfigError(f"service `{above[-1]}` depends on `{name}`, which is not here", suggestion="install it")
+    for dependency in service.dependencies:
+        _place(dependency, by_name, ordered, (*above, name))
+    ordered[name] = service

@@ -1,0 +1,150 @@
+"""What a wish to run a command leads to: words, the program's file, and the files that its words name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from agent_gate.bindings.paths import PathResolver, Target
+from agent_gate.bindings.programs import Executable, NotFound, find_program
+from agent_gate.bindings.repository import named_programs
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import ARGV_BYTES_MAX, ARGV_WORDS_MAX
+from agent_gate.model.policy import CommandGuard, Policy
+from agent_gate.model.tool import Json
+from agent_gate.policy.encoding import ArgumentError
+from agent_gate.policy.guards.command_text import TextError, words_of
+from agent_gate.policy.guards.commands import is_named, signature_of, use_of
+from agent_gate.policy.guards.programs import Refused, Use
+
+_WAYS = ("argv", "cmd", "command")
+
+
+@dataclass(slots=True)
+class Looked:
+    """Everything that was found, held open until released."""
+
+    argv: tuple[str, ...]
+    signature: str
+    cwd: str
+    """The directory in which the command runs; as it really is where the agent named one."""
+    executable: Executable | None = None
+    use: Use | None = None
+    targets: dict[str, Target] = field(default_factory=dict)
+    resources: dict[str, Json] = field(default_factory=dict)
+    found: dict[str, Json] = field(default_factory=dict)
+
+    def release(self) -> None:
+        if self.executable is not None:
+            self.executable.descriptor.leave()
+        for target in self.targets.values():
+            target.release()
+        self.executable = None
+        self.targets = {}
+
+
+def look(args: Mapping[str, Json], policy: Policy, resolver: PathResolver, working_dir: str) -> Looked:
+    """May wait for a disk. ToolError 2002 for what is no command; whether it may run is for the guard to say."""
+    argv = _words(args)
+    try:
+        signature = signature_of(argv)
+    except ArgumentError as error:
+        raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
+    looked = Looked(argv, signature, working_dir, resources={"argv": list(argv)})
+    section = policy.guards.shell_run
+    if section is None:
+        return looked
+    try:
+        _find(looked, args.get("cwd"), section, resolver)
+    except BaseException:
+        looked.release()
+        raise
+    return looked
+
+
+def _words(args: Mapping[str, Json]) -> tuple[str, ...]:
+    given = [name for name in _WAYS if name in args]
+    if len(given) != 1:
+        raise ToolError(
+            f"`shell.run` needs one of {', '.join(_WAYS)}, not {' and '.join(given) or 'none of them'}",
+            code=2002,
+            suggestion="give the words as a list in argv",
+        )
+    value = args[given[0]]
+    try:
+        words = tuple(words_of(value).words if isinstance(value, str) else value)
+    except TextError as error:
+        raise ToolError(str(error), code=2002, suggestion="close it, or give the words as a list in argv") from None
+    if not words or not words[0]:
+        raise ToolError("the command names no program", code=2002, suggestion="begin with the name of a program")
+    if any("\0" in word for word in words):
+        raise ToolError("a word of the command holds a NUL", code=2002, suggestion="leave it out")
+    size = sum(len(word.encode("utf-8", "surrogatepass")) + 1 for word in words)
+    if len(words) > ARGV_WORDS_MAX or size > ARGV_BYTES_MAX:
+        raise ToolError(
+            f"the command has {len(words)} words of {size} bytes, more than {ARGV_WORDS_MAX} of {ARGV_BYTES_MAX}",
+            code=2002,
+            suggestion="make several calls",
+        )
+    return words
+
+
+def _find(looked: Looked, cwd: str | None, section: CommandGuard, resolver: PathResolver) -> None:
+    if cwd is not None:
+        target = looked.targets["."] = resolver.resolve(_absolute(looked.cwd, cwd))
+        if target.kind not in ("directory", "absent"):
+            raise ToolError(f"cwd `{cwd}` is not a directory", code=2002, suggestion="name a directory")
+        looked.cwd = target.path
+        looked.resources["cwd"] = target.path
+    _find_program(looked, section)
+    if is_named(looked.argv[0], section.allow_executables):
+        with suppress(Refused):
+            looked.use = use_of(looked.argv, section)
+    if looked.use is not None:
+        _find_paths(looked, looked.use, resolver)
+        if looked.use.repository:
+            looked.found["repository"] = named_programs(looked.targets[looked.use.repository].path)
+    _describe(looked)
+
+
+def _find_program(looked: Looked, section: CommandGuard) -> None:
+    try:
+        looked.executable = find_program(looked.argv[0], section.trusted_dirs)
+    except NotFound as why:
+        looked.found["executable"] = str(why)
+    else:
+        looked.resources |= looked.executable.identity
+
+
+def _find_paths(looked: Looked, use: Use, resolver: PathResolver) -> None:
+    for word in (*use.reads, *_named(use.repository)):
+        if word not in looked.targets:
+            looked.targets[word] = resolver.resolve(_absolute(looked.cwd, word))
+    for word in use.mentions:
+        if word not in looked.targets:
+            # What is no path at all is a word of another kind.
+            with suppress(ToolError):
+                looked.targets[word] = resolver.resolve(_absolute(looked.cwd, word))
+
+
+def _named(word: str) -> Iterable[str]:
+    return (word,) if word else ()
+
+
+def _absolute(cwd: str, word: str) -> str:
+    """As the command will mean it; a directory is named without a slash at its end."""
+    path = word if word.startswith("/") else f"{cwd}/{word}"
+    while path.endswith(("/", "/.")):
+        path = path.rstrip("/").removesuffix("/.")
+    return path or "/.."
+
+
+def _describe(looked: Looked) -> None:
+    if looked.targets:
+        looked.resources["paths"] = {word: {"path": t.path, **t.identity} for word, t in looked.targets.items()}
+        # Whatever the size of what it reads, the output of a command is bounded.
+        looked.found["paths"] = {
+            word: {key: value for key, value in target.found.items() if key != "size"}
+            for word, target in looked.targets.items()
+        }

@@ -1,0 +1,136 @@
+"""The service behind `shell.run`: binds a command to what it leads to, and runs exactly that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from agent_gate.bindings.descriptors import Descriptor
+from agent_gate.bindings.paths import PathResolver
+from agent_gate.bindings.threads import FileThreads
+from agent_gate.model.builtin import SHELL_RUN
+from agent_gate.model.call import BoundCall, CallRequest
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import (
+    FILE_JOBS_MAX,
+    FILE_THREADS_MAX,
+    OUTPUT_BYTES_MAX,
+    SHELL_MEMORY_BYTES_MAX,
+    SHELL_PROCESSES_MAX,
+    SHELL_TMP_BYTES_MAX,
+)
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.policy.guards.commands import NO_SANDBOX
+from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.ports import Binding, Hand, Judge
+from agent_gate.sandbox.choice import Choice, Sandbox
+from agent_gate.sandbox.command import Command, Finished, Limits
+from agent_gate.sandbox.running import run
+from agent_gate.services.shell.environment import environment
+from agent_gate.services.shell.looking import Looked, look
+from agent_gate.services.shell.viewing import Viewer
+from agent_gate.toolkit import make_hand
+
+_THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
+
+
+class ShellService:
+    name = "shell"
+    dependencies: Sequence[str] = ()
+
+    def __init__(
+        self,
+        working_dir: str,
+        resolver: PathResolver,
+        around: Callable[[Policy], Surroundings],
+        choice: Choice | None = None,
+    ) -> None:
+        """`around` tells where the gate stands under a policy."""
+        self._working_dir, self._resolver, self._around = working_dir, resolver, around
+        self._choice = choice or Choice()
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return (SHELL_RUN,)
+
+    def hands(self) -> Sequence[Hand]:
+        return [make_hand(SHELL_RUN, self.name, bind=self._bind)]
+
+    async def start(self) -> None: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
+        raise ToolError(f"`{tool_name}` runs what was judged: call it through the gate")
+
+    async def health_check(self) -> bool:
+        return await self._choice.pick("auto") is not None
+
+    async def close(self) -> None: ...
+
+    async def _bind(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+        policy = judge.policy
+        looked = await _THREADS.run(partial(look, args, policy, self._resolver, self._working_dir))
+        section = policy.guards.shell_run
+        sandbox = await self._choice.pick(section.sandbox) if section is not None else None
+        looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
+
+        async def act(_: BoundCall) -> Json:
+            assert sandbox is not None
+            return await self._run(looked, args, policy, sandbox)
+
+        return Binding((looked.signature,), looked.resources, act, release=looked.release, found=looked.found)
+
+    async def _run(self, looked: Looked, args: Mapping[str, Json], policy: Policy, sandbox: Sandbox) -> Json:
+        section, use, executable = policy.guards.shell_run, looked.use, looked.executable
+        assert section is not None
+        assert use is not None
+        assert executable is not None
+        viewer = Viewer(policy, self._around(policy))
+        view, held = await _THREADS.run(partial(viewer.view, looked, use), *_descriptors(looked))
+        try:
+            command = Command(
+                executable.path,
+                executable.descriptor.number,
+                looked.argv,
+                looked.cwd,
+                _limits(policy, args.get("timeout")),
+                view,
+                environment(args.get("env") or {}, section, use),
+                use.starts_programs,
+            )
+            return _result(await run(command, sandbox.wrap(command)))
+        finally:
+            for descriptor in held:
+                descriptor.leave()
+
+
+def _descriptors(looked: Looked) -> list[Descriptor]:
+    return [target.descriptor for target in looked.targets.values()]
+
+
+def _limits(policy: Policy, timeout_s: float | None) -> Limits:
+    """The agent can lower the time, and nothing else."""
+    section, files = policy.guards.shell_run, policy.guards.fs_write
+    assert section is not None
+    return Limits(
+        timeout_s=section.timeout_seconds if timeout_s is None else min(timeout_s, section.timeout_seconds),
+        output_bytes=min(section.max_output_bytes, OUTPUT_BYTES_MAX),
+        file_bytes=files.max_size_bytes if files else SHELL_TMP_BYTES_MAX,
+        memory_bytes=SHELL_MEMORY_BYTES_MAX,
+        processes=SHELL_PROCESSES_MAX,
+    )
+
+
+def _result(finished: Finished) -> Json:
+    """A return code other than 0 is the program's own answer, and a success of the tool."""
+    result: dict[str, Json] = {"return_code": finished.return_code}
+    escaped = []
+    for name, data in (("stdout", finished.stdout), ("stderr", finished.stderr)):
+        try:
+            result[name] = data.decode()
+        except UnicodeDecodeError:
+            result[name] = data.decode(errors="backslashreplace")
+            escaped.append(name)
+    if escaped:
+        # What is not UTF-8 in these stands as \xNN.
+        result["escaped"] = escaped
+    return result
