@@ -112,8 +112,8 @@ class Standing:
         self, working_dir: str, db: str | Path, policy: PolicySource, own_files: Sequence[str | Path] = ()
     ) -> None:
         self.working_dir = working_dir
-        self._protected = (policy,) if isinstance(policy, str | Path) else ()
-        self._secret = (*LedgerFiles(Path(db)).all(), *own_files)
+        self._protected = real_paths((policy,) if isinstance(policy, str | Path) else ())
+        self._secret = real_paths((*LedgerFiles(Path(db)).all(), *own_files))
 
     def judge(self, policy: Policy) -> Judge:
         return Judge(policy, self.look(policy))
@@ -122,7 +122,7 @@ class Standing:
         return look_around(policy, self.working_dir, protected=self._protected, secret=self._secret)
 
     def resolver(self) -> PathResolver:
-        return PathResolver(self.working_dir, real_paths((*self._protected, *self._secret)))
+        return PathResolver(self.working_dir, (*self._protected, *self._secret))
 
 
 def wire(

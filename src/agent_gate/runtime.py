@@ -121,6 +121,7 @@ class Gate:
         self._under_way: dict[tuple[str, str], tuple[Passage, asyncio.Task[Outcome]]] = {}
         self._waiting: set[asyncio.Task[Any]] = set()
         """Calls that wait for a person; the gate does not wait for them when it closes."""
+        self._taking_over = asyncio.Lock()
         self._closing = False
 
     async def call(
@@ -172,9 +173,10 @@ class Gate:
         if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
             return await self._join(*same, claim, request, call_id, started_at)
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        return await self._set_out(Passage(request, call_id, admitted.args, started_at, claim, pending))
+        passage = Passage(request, call_id, admitted.args, started_at, claim, pending)
+        return await self._follow(passage, self._set_out(passage), request.wait)
 
-    async def _set_out(self, passage: Passage) -> Outcome:
+    def _set_out(self, passage: Passage) -> asyncio.Task[Outcome]:
         request, call_id = passage.request, passage.call_id
         task = self._by_call[call_id] = self._start(self._drive(passage))
         task.add_done_callback(lambda _: self._by_call.pop(call_id, None))
@@ -182,7 +184,7 @@ class Gate:
             key = request.agent.id, request.request_id
             self._under_way[key] = passage, task
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
-        return await self._follow(passage, task, request.wait)
+        return task
 
     async def _follow(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
         if wait:
@@ -318,27 +320,33 @@ class Gate:
 
     async def _repeat(self, request: CallRequest, repeated: Repeated) -> Outcome:
         assert request.request_id is not None
-        same = self._under_way.get((request.agent.id, request.request_id))
-        if same:
-            return await self._follow(*same, request.wait)
-        call_id = repeated.call_id
-        gone = await self.ledger.abandoned_by(call_id)
-        passage = await self._take_over(request, repeated, gone) if gone else None
-        return await (self._set_out(passage) if passage else self._outcome_of_other(call_id, request.wait))
+        key = request.agent.id, request.request_id
+        same = self._under_way.get(key)
+        if same is None and await self.ledger.abandoned_by(repeated.call_id):
+            async with self._taking_over:
+                same = self._under_way.get(key) or await self._take_over(request, repeated)
+        if same is None:
+            return await self._outcome_of_other(repeated.call_id, request.wait)
+        return await self._follow(*same, request.wait)
 
-    async def _take_over(self, request: CallRequest, repeated: Repeated, gone: str) -> Passage | None:
-        """A held call whose process is gone, made again: it goes on from its question; None if another was faster."""
+    async def _take_over(
+        self, request: CallRequest, repeated: Repeated
+    ) -> tuple[Passage, asyncio.Task[Outcome]] | None:
+        """A held call that nobody works on any more, made again: it goes on from its question.
+
+        None where another process was faster.
+        """
         call_id = repeated.call_id
-        found, earlier = await self.ledger.question(call_id), await self.ledger.entries_of(call_id)
-        if found is None:
+        gone, found = await self.ledger.abandoned_by(call_id), await self.ledger.question(call_id)
+        if gone is None or found is None:
             return None
-        committed = await self._stages.holder.take_over(found[0], earlier, gone)
-        if not isinstance(committed, Applied):
+        earlier = await self.ledger.entries_of(call_id)
+        if not isinstance(await self._stages.holder.take_over(found[0], earlier, gone), Applied):
             return None
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         passage = Passage(request, call_id, repeated.args, found[0].created_at, None, pending)
         passage.question, passage.reserved = found[0], reserved_by(earlier)
-        return passage
+        return passage, self._set_out(passage)
 
     async def _outcome_of_other(self, call_id: str, wait: bool) -> Outcome:
         """The outcome of the call that had this request first; the wait for it is joined, within bounds."""

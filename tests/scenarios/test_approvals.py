@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from agent_gate import Approver, GateError, PolicyDeniedError, load_policy, tool
+from agent_gate import Approver, GateError, PolicyDeniedError, StorageError, load_policy, tool
 from agent_gate.model.approval import Question
+from agent_gate.model.entry import Committed, Work
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
@@ -481,6 +482,68 @@ async def test_closing_the_gate_lets_an_approved_call_finish(tmp_path: Path) -> 
         outcome = await gate.result(asked.call_id)
         assert outcome is not None
         assert outcome.data == "sent"
+
+
+async def test_a_gate_that_closes_while_a_question_is_being_put_does_not_wait_for_its_answer(tmp_path: Path) -> None:
+    binding, go = asyncio.Event(), asyncio.Event()
+    function = sender([])
+
+    async def bind(*_: object) -> Binding:
+        binding.set()
+        await go.wait()
+        return Binding(("mail.send",))
+
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    async with a_gate(tmp_path, ASK_ALL, function) as gate:
+        call = asyncio.create_task(gate.call("mail.send"))
+        await soon(binding.wait())
+        closing = asyncio.create_task(gate.close())
+        await asyncio.sleep(0)
+        go.set()
+        await soon(closing)
+        assert (await soon(call)).status is Status.PENDING_APPROVAL
+
+
+async def test_no_question_is_put_in_a_project_that_was_locked_meanwhile(tmp_path: Path) -> None:
+    function, people = sender([]), People()
+
+    async def bind(*_: object) -> Binding:
+        await projects(gate).lock("default")
+        return Binding(("mail.send",))
+
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    async with a_gate(tmp_path, ASK_ALL, function, people=people) as gate:
+        outcome = await gate.call("mail.send")
+        assert (outcome.status, code_of(outcome), people.asked) == (Status.DENIED, 1017, [])
+
+
+async def test_held_calls_together_never_reserve_more_than_there_is(tmp_path: Path) -> None:
+    policy = {**ASK_ALL, "limits": {"budget": {"daily": 5}}}
+    async with a_gate(tmp_path, policy, sender([], cost=2)) as gate:
+        calls = [gate.call("mail.send", text=str(number), wait=False) for number in range(6)]
+        outcomes = await asyncio.gather(*calls)
+        held = [outcome for outcome in outcomes if outcome.status is Status.PENDING_APPROVAL]
+        assert (len(held), {code_of(outcome) for outcome in outcomes}) == (2, {None, 1013})
+
+
+async def test_an_approved_call_that_the_ledger_could_not_take_goes_on_when_it_is_made_again(tmp_path: Path) -> None:
+    acts: list[str] = []
+
+    async def failing(work: Work) -> Committed:
+        if work.opens:
+            raise StorageError("the disk is full")
+        return await commit(work)
+
+    async with a_gate(tmp_path, ASK_ALL, sender(acts)) as gate:
+        asked = await pending(gate, "mail.send", request_id="r")
+        commit = gate.ledger.commit
+        gate.ledger.commit = failing  # type: ignore[method-assign]
+        await approve(gate, asked)
+        refused = await outcome_of(gate, asked) if asked.call_id in gate._by_call else None
+        assert refused is None or code_of(refused) == 5002
+        gate.ledger.commit = commit  # type: ignore[method-assign]
+        outcome = await soon(gate.call("mail.send", request_id="r"))
+        assert (outcome.ok, outcome.call_id, acts) == (True, asked.call_id, [""])
 
 
 LEAVES_A_QUESTION = """

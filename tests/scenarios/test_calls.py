@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ from typing import Any
 import pytest
 
 from agent_gate import Outcome, PolicyDeniedError, StorageError, ToolError, tool, transition
-from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.call import CallRequest
+from agent_gate.model.entry import GATE_PROJECT, Committed, StateMoved, Work
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
@@ -436,28 +439,107 @@ async def test_a_closed_gate_answers_5002_and_does_nothing(tmp_path: Path) -> No
             outcome.raise_for_status()
 
 
-async def test_a_call_s_verdict_holds_for_the_state_that_its_intent_stands_on(tmp_path: Path) -> None:
-    """Of many writes that each need stock, as many are performed as there is stock for."""
-    taken: list[str] = []
+async def test_a_verdict_holds_for_the_state_that_the_intent_stands_on(tmp_path: Path) -> None:
+    """The state moves after the verdict and before the intent: the call is judged again."""
+    shipped: list[str] = []
 
     @tool("stock.ship", effect="write", preconditions=["state['stock'] > 0"])
     async def ship() -> None:
-        taken.append("shipped")
+        shipped.append("one")
+
+    @asynccontextmanager
+    async def moved_first(project: str) -> AsyncIterator[None]:
+        gate.ledger.lock_project = lock  # type: ignore[method-assign]
+        await gate.call("state.set", path="stock", value=0)
+        async with lock(project):
+            yield
 
     async with a_gate(tmp_path, ALLOW_ALL, ship) as gate:
         await gate.call("state.set", path="stock", value=1)
-        moves = [gate.call("state.set", path="stock", value=value) for value in (0, 1, 0, 1, 0)]
-        outcomes = await asyncio.gather(*moves, *(gate.call("stock.ship") for _ in range(5)))
-        assert all(outcome.ok or code_of(outcome) == 1011 for outcome in outcomes)
-        for row in entries(gate, "performing"):
-            version = row["body"]["facts"]["state_version"]
-            assert (await gate.ledger.state_at("default", version)).document["stock"] > 0
-            seen = [
-                entry["body"]["state_version"]
-                for entry in entries(gate, "settled")
-                if entry["seq"] < row["seq"] and "state_hash" in entry["body"]
-            ]
-            assert version == max(seen)
+        assert ((await gate.call("stock.ship")).ok, shipped) == (True, ["one"])
+        lock = gate.ledger.lock_project
+        gate.ledger.lock_project = moved_first  # type: ignore[method-assign]
+        outcome = await gate.call("stock.ship")
+        assert (code_of(outcome), shipped) == (1011, ["one"])
+
+
+async def test_a_call_under_which_the_state_never_rests_is_given_up_and_changes_nothing(tmp_path: Path) -> None:
+    async def always_moved(work: Work) -> Committed:
+        return StateMoved(99) if work.state else await commit(work)
+
+    async with a_gate(tmp_path, ALLOW_ALL, counter()) as gate:
+        commit = gate.ledger.commit
+        gate.ledger.commit = always_moved  # type: ignore[method-assign]
+        outcome = await soon(gate.call("counter.add"))
+        assert (outcome.status, code_of(outcome)) == (Status.ERROR, 5002)
+        assert (await gate.ledger.state("default")).version == 0
+
+
+async def test_the_same_request_id_with_other_arguments_at_the_same_moment_is_refused(tmp_path: Path) -> None:
+    acts: list[str] = []
+    async with a_gate(tmp_path, ALLOW_ALL, sender(acts)) as gate:
+        calls = [gate.call("mail.send", text=text, request_id="r") for text in "ab"]
+        first, second = await asyncio.gather(*calls)
+        assert (first.ok, code_of(second), acts) == (True, 2002, ["a"])
+
+
+async def test_a_defect_of_the_gate_itself_is_answered_and_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(*_: object) -> None:
+        raise AssertionError("cannot be")
+
+    async with a_gate(tmp_path, ALLOW_ALL, reader([])) as gate:
+        gate._stages.performer.act = broken  # type: ignore[method-assign,assignment]
+        outcome = await gate.call("note.read")
+        assert (outcome.status, code_of(outcome), outcome.data) == (Status.ERROR, 2003, None)
+        assert "cannot be" in caplog.text
+
+
+async def test_a_run_that_ends_while_a_step_is_bound_does_not_perform_it(tmp_path: Path) -> None:
+    clock, acts = HandClock(), list[str]()
+    function = sender(acts)
+
+    async def bind(*_: object) -> Binding:
+        clock.advance(2)
+        return Binding(("mail.send",))
+
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    async with a_gate(tmp_path, ALLOW_ALL, function, clock=clock) as gate:
+        request = CallRequest(gate.agent, "mail.send", {}, run_ends_at=clock.monotonic() + 1)
+        outcome = await gate.submit(request)
+        assert (outcome.status, code_of(outcome), acts) == (Status.DENIED, 1008, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "fails_at", "status", "performed"),
+    [
+        ("nobody.knows", 1, "error", False),
+        ("counter.add", 1, "error", False),
+        ("note.read", 1, "error", True),
+        ("mail.send", 1, "error", False),
+        ("mail.send", 2, "unknown", True),
+    ],
+)
+async def test_where_the_ledger_cannot_be_written_nothing_is_claimed(
+    tmp_path: Path, name: str, fails_at: int, status: str, performed: bool
+) -> None:
+    acts: list[str] = []
+    works: list[Work] = []
+
+    async def failing(work: Work) -> Committed:
+        works.append(work)
+        if len(works) == fails_at:
+            raise StorageError("the disk is full")
+        return await commit(work)
+
+    async with a_gate(tmp_path, ALLOW_ALL, sender(acts), reader(acts), counter()) as gate:
+        commit = gate.ledger.commit
+        gate.ledger.commit = failing  # type: ignore[method-assign]
+        outcome = await gate.call(name)
+        assert (outcome.status.value, code_of(outcome), outcome.data) == (status, 5002, None)
+        assert bool(acts) == performed
+        assert (await gate.ledger.state("default")).version == 0
 
 
 async def test_rates_slide_by_the_minute_and_by_the_hour(tmp_path: Path) -> None:

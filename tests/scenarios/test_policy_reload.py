@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_gate import ConfigError, Gate
-from agent_gate.app import PolicyWatch, Standing
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.tool import Json
+from agent_gate.policy.judge import Judge
+from agent_gate.policy_watch import PolicyWatch
 from tests.gates import (
     a_gate,
     approve,
@@ -36,7 +37,7 @@ def rule(action: str, pattern: str = "*") -> Json:
 
 async def reload(gate: Gate, path: Path) -> bool:
     """What the watch does once it sees a change."""
-    return await PolicyWatch(path, Standing(str(path.parent), path.parent / "gate.db", path)).reload(gate)
+    return await PolicyWatch(path, Judge).reload(gate)
 
 
 def versions(gate: Gate) -> list[str]:
@@ -46,7 +47,7 @@ def versions(gate: Gate) -> list[str]:
 async def test_a_changed_file_takes_effect_by_itself_and_each_version_is_an_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.app.POLICY_POLL_INTERVAL_S", 0.005)
+    monkeypatch.setattr("agent_gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005)
     path = write(tmp_path / "policy.yaml", rule("allow"))
     async with a_gate(tmp_path, path, reader([])) as gate:
         assert (await gate.call("note.read")).ok

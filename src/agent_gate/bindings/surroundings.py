@@ -21,15 +21,10 @@ def real_directory(path: str | Path | None) -> str:
 
 
 def look_around(
-    policy: Policy, working_dir: str, *, protected: Iterable[str | Path] = (), secret: Iterable[str | Path] = ()
+    policy: Policy, working_dir: str, *, protected: tuple[str, ...] = (), secret: tuple[str, ...] = ()
 ) -> Surroundings:
     """`protected` are files of the gate that no tool may write, `secret` those that none may read either."""
-    return Surroundings(
-        working_dir,
-        real_paths(protected),
-        real_paths(secret),
-        _links(policy, working_dir),
-    )
+    return Surroundings(working_dir, protected, secret, _links(policy, working_dir))
 
 
 def real_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:

@@ -194,7 +194,7 @@ class SqliteLedger:
 
     async def abandoned_by(self, call_id: str) -> str | None:
         row = self._row("SELECT instance FROM pending_requests WHERE call_id = ? AND question IS NOT NULL", call_id)
-        return row[0] if row and is_gone(self.files, row[0]) else None
+        return row[0] if row and (row[0] == self.instance or is_gone(self.files, row[0])) else None
 
     async def questions(self) -> Sequence[Question]:
         rows = self._rows(

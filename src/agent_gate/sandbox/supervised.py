@@ -36,6 +36,7 @@ class Sandlock:
         rules = {
             "readable": [
                 *(path for path in (*_SYSTEM, *_OF_ETC, *_DEVICES) if os.path.exists(path)),
+                command.executable,
                 *(place.path for place in places if place.access is Access.READ),
             ],
             "writable": ["/dev/null", *(place.path for place in places if place.access is Access.WRITE)],

@@ -75,6 +75,6 @@ def test_a_long_diff_is_cut() -> None:
 def test_no_diff_takes_long(lines: int) -> None:
     old = b"".join(b"%d\n" % (number % 7) for number in range(lines))
     new = b"".join(b"%d\n" % (number * 3 % 11) for number in range(lines))
-    started = time.perf_counter()
+    started = time.process_time()
     difference(old, new, "then", "now")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

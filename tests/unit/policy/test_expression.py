@@ -118,10 +118,10 @@ def test_an_error_quotes_no_more_than_fits_on_a_line(letters: int, shown: str) -
     ids=lambda source: source[:8],
 )
 def test_what_is_too_deep_or_too_long_is_refused_at_once(source: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionError, match=r"^.+$"):
         compile_expression(source).evaluate(ENV)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 5
 
 
 def test_the_largest_expression_that_is_allowed_can_be_evaluated() -> None:
@@ -174,10 +174,10 @@ def test_a_value_nested_without_end_is_an_error() -> None:
 )
 def test_work_on_large_values_is_bounded(source: str) -> None:
     env = {"inputs": [0] * 1_000_000, "state": [0] * 1_000_000, "tool": "a" * 1_000_000}
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ExpressionError, match="more than 10000 steps"):
         compile_expression(source).evaluate(env)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 5
 
 
 def test_a_megabyte_of_text_can_be_searched() -> None:
@@ -199,13 +199,13 @@ def _try(source: str, inputs: object) -> None:
     """Compile and evaluate; anything but an ExpressionError escapes and fails the test."""
     env = {**ENV, "inputs": inputs, "state": {"a": {"b": inputs}}, "weekday": 3}
     said = ""
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         compile_expression(source).evaluate(env)
     except ExpressionError as error:
         said = str(error)
     assert "\n" not in said
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 5
 
 
 @given(st.lists(st.tuples(st.lists(_FRAGMENTS, max_size=14), _VALUES), min_size=10, max_size=10))

@@ -38,7 +38,7 @@ def read_check(words: Sequence[str]) -> dict[str, Any] | None:
             continue
         name, kind = VALUES.get(word, ("", str))
         value = next(waiting, "")
-        if not name or not value or (value.startswith("-") and value != "-"):
+        if not name or not value or "\0" in value or (value.startswith("-") and value != "-"):
             return None
         if name == "roles":
             found["roles"] = (*found.get("roles", ()), value)

@@ -133,16 +133,7 @@ _FOUR = _Ranges(
 _SIX_SPECIAL = _Ranges(
     128,
     {
-        "2001::/32": "Teredo, an IPv4 address inside an IPv6 one",
-        "2001:1::/32": "protocol assignments",
-        "2001:2::/31": "protocol assignments",
-        "2001:4::/30": "protocol assignments",
-        "2001:8::/29": "protocol assignments",
-        "2001:10::/28": "identifiers, not addresses",
-        "2001:20::/27": "identifiers, not addresses",
-        "2001:40::/26": "protocol assignments",
-        "2001:80::/25": "protocol assignments",
-        "2001:100::/24": "protocol assignments",
+        "2001::/23": "protocol assignments, Teredo among them",
         "2001:db8::/32": "documentation",
         "2002::/16": "6to4, an IPv4 address inside an IPv6 one",
         "2620:4f:8000::/48": "AS112",

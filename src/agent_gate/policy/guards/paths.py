@@ -128,7 +128,10 @@ class FileGuard:
         self._rules = rules
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
-        return self._rules.judge(bound.resources["path"], facts.found, bound.args["path"])
+        path = bound.resources.get("path")
+        if path is None:
+            return deny("guard", 1001, f"nobody has looked where the path of `{self._rules.tool}` leads")
+        return self._rules.judge(path, facts.found, bound.args["path"])
 
 
 class RevertGuard:

@@ -209,6 +209,6 @@ def test_a_list_that_denies_matches_at_least_what_the_same_pattern_allows(steps:
 @pytest.mark.parametrize("denies", [False, True])
 def test_no_pattern_takes_long(pattern: str, path: str, denies: bool) -> None:
     (pattern_,) = compile_patterns([pattern], "/" if "srv" not in path else WORK, {}, denies=denies)
-    started = time.perf_counter()
+    started = time.process_time()
     assert not pattern_.matches(path)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 10

@@ -183,6 +183,12 @@ def test_a_revert_that_writes_a_file_is_refused_what_fs_write_is_refused_and_gra
     assert judged("gate.revert", Policy(), {"to_version": 3}, {}) is None
 
 
+def test_a_call_whose_path_nobody_resolved_is_denied() -> None:
+    policy = Policy(guards=Guards(fs_read=PathGuard(allow_paths=("/**",))))
+    assert judged("fs.read", policy, {}, FILE) is Decision.DENY
+    assert judged("fs.read", policy, {"path": "/srv/app/a"}, {}) is Decision.DENY
+
+
 def test_there_is_a_guard_for_each_section_and_no_other() -> None:
     policy = Policy(guards=Guards(fs_read=PathGuard(allow_paths=("./**",))))
     assert set(build_guards(policy, AROUND)) == {"fs.read", "gate.revert"}

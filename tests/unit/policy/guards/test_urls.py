@@ -45,6 +45,7 @@ SAFE_HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:]+").fullmatch
         ("https://a.test/\u2028", "https://a.test/%E2%80%A8"),
         ("https://a.test/b/../c/./d", "https://a.test/c/d"),
         ("https://a.test/b/%2e%2E/c", "https://a.test/c"),
+        ("https://a.test/b/c/d/../../e", "https://a.test/b/e"),
         ("https://a.test/../../c", "https://a.test/c"),
         ("https://a.test/b/..", "https://a.test/"),
         ("https://a.test/b/.", "https://a.test/b/"),
