@@ -57,7 +57,9 @@ def held(
 
 def taken_over(question: Question, earlier: Sequence[Entry], at: float, instance: str, salt: str) -> Draft:
     """That another process holds the call from now on; what is wished stands in the entry that put the question."""
-    told: Mapping[str, Any] = next((restore(entry.body) for entry in earlier if entry.kind == "held" and entry.body), {})
+    told: Mapping[str, Any] = next(
+        (restore(entry.body) for entry in earlier if entry.kind == "held" and entry.body), {}
+    )
     body: dict[str, Any] = {
         "bound_hash": question.bound_hash,
         "decision": "ask",
