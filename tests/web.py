@@ -142,3 +142,4 @@ async def a_gate_to(
         yield gate
     finally:
         await gate.close()
+        await ledger.close()

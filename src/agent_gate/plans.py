@@ -174,6 +174,7 @@ class _Run:
             "mode": "run",
             "plan_hash": plan_hash,
             "policy_hash": judge.policy_hash,
+            "surroundings": judge.surroundings.to_json(),
             "total_steps": len(self._plan.steps),
         }
         blobs = ((plan_hash, plan_json), (judge.policy_hash, canonical(dict(judge.policy.source))))

@@ -25,7 +25,7 @@ from agent_gate.model.entry import (
     StateMoved,
 )
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
-from agent_gate.model.limits import JOIN_POLLS_MAX, REBIND_TRIES_MAX
+from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLLS_MAX, REBIND_TRIES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob, reason_of, reserved_by
@@ -352,6 +352,7 @@ class Gate:
         """The outcome of the call that had this request first; the wait for it is joined, within bounds."""
         problem = Problem(2007, "the call with this request id is under way in another process", "ask again later")
         answer = Outcome(call_id=call_id, status=Status.UNKNOWN, error=problem)
+        late_polls = 0
         for _ in range(JOIN_POLLS_MAX):
             found = await self.ledger.question(call_id)
             outcome = await self._recorded(call_id)
@@ -359,7 +360,8 @@ class Gate:
                 return outcome
             if found is not None:
                 answer = _still_open(found[0])
-            if not wait or (found is not None and self.clock.now() >= found[0].expires_at):
+                late_polls += self.clock.now() >= found[0].expires_at
+            if not wait or late_polls > JOIN_LATE_POLLS_MAX:
                 break
             await self.ledger.wait_for_answer(call_id, NEWS_WAIT_S)
         return answer

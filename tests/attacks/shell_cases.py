@@ -46,26 +46,32 @@ def run(case: Case, root: Path) -> str:
 
 
 def _arrange(step: Mapping[str, Any]) -> None:
-    """A repository with one commit; what the case wants of its files and configuration comes with it."""
-    match step:
-        case {"git_repo": path}:
-            folder = Path(path)
-            folder.mkdir(parents=True, exist_ok=True)
-            _git(folder, "init", "-q", "-b", "main")
-            for name, content in step.get("files", {"a.txt": "one\ntwo\n"}).items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_text(content)
-            _git(folder, "add", "-A")
-            _git(folder, "commit", "-q", "--allow-empty", "-m", "first")
-            for key, value in dict(step.get("config", {})).items():
-                _git(folder, "config", key, value)
-        case _:
-            pass
+    """A repository with one commit; configuration that the case brings comes into force after that."""
+    if "git_repo" not in step:
+        return
+    folder = Path(step["git_repo"])
+    config = folder / ".git" / "config"
+    brought = config.read_text() if config.is_file() else ""
+    config.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    _git(folder, "init", "-q", "-b", "main")
+    files = step.get("files")
+    for name, content in files.items() if isinstance(files, dict) else {"tracked.txt": "one\ntwo\n"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+    _git(folder, "add", "-A")
+    _git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    settings = step.get("config", {})
+    for key, value in settings.items() if isinstance(settings, dict) else ():
+        _git(folder, "config", key, value)
+    with config.open("a") as file:
+        file.write(brought + (settings if isinstance(settings, str) else ""))
 
 
 def _git(folder: Path, *words: str) -> None:
-    who = ("-c", "user.name=Test", "-c", "user.email=test@example.test", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+    settings = ("user.name=Test", "user.email=test@example.test", "commit.gpgsign=false", "core.hooksPath=/dev/null")
+    options = [word for setting in settings for word in ("-c", setting)]
+    subprocess.run(["git", *options, *words], cwd=folder, check=True, capture_output=True)
 
 
 async def _call(case: Case, root: Path) -> Outcome:

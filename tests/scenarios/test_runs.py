@@ -68,7 +68,7 @@ async def run(db: Path, plan: Plan = PLAN, policy: Mapping[str, Any] = POLICY) -
 async def replay(db: Path, run_id: str, policy: Mapping[str, Any] | None = None) -> Replayed:
     clock, ids = SystemClock(), RandomIds()
     pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
-    other = Judge(load_policy(policy)) if policy else None
+    other = load_policy(policy) if policy else None
     ledger = SqliteLedger(db, clock, ids)
     try:
         return await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get, other=other)

@@ -17,6 +17,7 @@ from agent_gate.model.codec import canonical, hash_of, restore, sha256_hex
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import GateError, ReplayError
 from agent_gate.model.moment import iso
+from agent_gate.model.policy import Policy
 from agent_gate.model.verdict import Verdict
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
@@ -67,8 +68,7 @@ async def replay_run(
     clock: Clock,
     ids: Ids,
     find: Find,
-    surroundings: Surroundings | None = None,
-    other: Judge | None = None,
+    other: Policy | None = None,
 ) -> Replayed:
     """Nothing is executed; the replay is itself a run in the ledger, linked to its original."""
     reader = open_reader(ledger.files.db)
@@ -76,8 +76,9 @@ async def replay_run(
         with one_moment(reader):
             run = run_of(reader, run_id)
             steps = steps_of(reader, run["run_id"])
-            mismatches = list(_mismatches(reader, run, steps, find, surroundings))
-            changes = list(_changes(reader, run["run_id"], other)) if other else []
+            around = _surroundings_of(reader, run["run_id"])
+            mismatches = list(_mismatches(reader, run, steps, find, around))
+            changes = list(_changes(reader, run["run_id"], Judge(other, around))) if other else []
             project = _project_of(reader, run["run_id"])
     finally:
         reader.close()
@@ -91,7 +92,7 @@ def _mismatches(
     run: dict[str, Any],
     steps: list[dict[str, Any]],
     find: Find,
-    surroundings: Surroundings | None,
+    surroundings: Surroundings,
 ) -> Iterator[Mismatch]:
     for name in ("plan", "policy"):
         if run[f"{name}_json"] is None or sha256_hex(run[f"{name}_json"].encode()) != run[f"{name}_hash"]:
@@ -143,7 +144,7 @@ def _hashes(steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
             yield Mismatch(4004, "the result is not the one that was hashed", step["call_id"], step.get("step_index"))
 
 
-def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings | None) -> Iterator[Mismatch]:
+def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings) -> Iterator[Mismatch]:
     """Every verdict again, under the policy that was in force for that very call."""
     rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
     for call in rejudge.calls(run_id=run["run_id"]):
@@ -175,12 +176,20 @@ def _rules(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reason.rule for reason in verdict.reasons if reason.rule)
 
 
-def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings | None) -> Judge | None:
+def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings) -> Judge | None:
     source = policy_source(reader, policy_hash)
     try:
         return None if source is None else Judge(policy_from(source), surroundings)
     except GateError as error:
         raise ReplayError(f"the recorded policy cannot be read: {error.problem.detail}", code=4002) from error
+
+
+def _surroundings_of(reader: sqlite3.Connection, run_id: str) -> Surroundings:
+    """Where the gate stood when it made the run: what relative paths were relative to."""
+    row = reader.execute(
+        "SELECT body -> '$.surroundings' FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", (run_id,)
+    ).fetchone()
+    return Surroundings.from_json(restore(row[0].encode())) if row and row[0] else Surroundings()
 
 
 def _project_of(reader: sqlite3.Connection, run_id: str) -> str:

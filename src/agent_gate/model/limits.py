@@ -30,6 +30,8 @@ REBIND_TRIES_MAX = 20
 """How often a call may be bound again because the state moved under it."""
 JOIN_POLLS_MAX = 1_000
 """How often a repeated request looks, about once a second, whether the first one has ended in another process."""
+JOIN_LATE_POLLS_MAX = 60
+"""How often it still looks after the deadline: an act that was approved in time may take a while."""
 
 WRITER_QUEUE_MAX = 20_000
 WRITER_GROUP_MAX = 512
@@ -72,9 +74,9 @@ LOOKUP_TIMEOUT_S = 5.0
 POLICY_TIMEOUT_S_MAX = 604_800.0
 """The longest time that a policy can give a tool."""
 
-ARGV_WORDS_MAX = 1_000
-ARGV_BYTES_MAX = 65_536
-"""Of all words of a command together; the kernel takes twice as much of each."""
+ARGV_WORDS_MAX = 20_000
+WORD_BYTES_MAX = 131_071
+"""What the kernel takes of one word; of all together it takes more than a message can hold."""
 SHELL_MEMORY_BYTES_MAX = 1_073_741_824
 """Of a command with all that it starts."""
 SHELL_PROCESSES_MAX = 128

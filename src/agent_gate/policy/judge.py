@@ -32,7 +32,8 @@ class Judge:
     def __init__(self, policy: Policy, surroundings: Surroundings | None = None) -> None:
         self.policy = policy
         self.policy_hash = hash_of(dict(policy.source))
-        self._guards = build_guards(policy, surroundings or Surroundings())
+        self.surroundings = surroundings or Surroundings()
+        self._guards = build_guards(policy, self.surroundings)
         self._index = RuleIndex(policy.rules, policy.defaults)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)

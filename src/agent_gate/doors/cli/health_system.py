@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import platform
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -48,7 +49,7 @@ def _packages() -> Iterator[Row]:
     yield Row("agent-gate", OK, __version__)
     versions, missing = [], []
     for requirement in _requirements():
-        name = requirement.split(";")[0].split(">")[0].split("=")[0].strip()
+        name = re.split(r"[\s\[;<>=!~]", requirement, maxsplit=1)[0]
         try:
             versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,18 +36,22 @@ def try_policy(
     since: Annotated[
         str | None, typer.Option("--since", metavar="WHEN", help="Only from then on: 2h, 7d or an ISO 8601 moment.")
     ] = None,
+    working_dir: Annotated[
+        Path | None, typer.Option("--working-dir", metavar="DIR", help="Where relative paths begin.")
+    ] = None,
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
     """Judge every recorded call again and list what would change; exit code 1 if anything is newly allowed."""
+    from agent_gate.bindings.surroundings import look_around, real_directory
     from agent_gate.config import load_policy
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history.policy_try import try_policy as trial_of
     from agent_gate.history.query import moment_since
-    from agent_gate.policy.guards import Surroundings
     from agent_gate.policy.judge import Judge
 
-    judge = Judge(load_policy(policy), Surroundings(os.getcwd()))
+    loaded = load_policy(policy)
+    judge = Judge(loaded, look_around(loaded, real_directory(working_dir)))
     try:
         moment = moment_since(since, time.time()) if since else None
     except ToolError as error:

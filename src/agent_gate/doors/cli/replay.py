@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,6 @@ from agent_gate.doors.wire import Exit
 if TYPE_CHECKING:
     from agent_gate.history.replays import Replayed
     from agent_gate.ledger.sqlite import SqliteLedger
-    from agent_gate.policy.judge import Judge
     from agent_gate.ports import Clock, Ids
 
 app = commands()
@@ -42,8 +40,6 @@ def replay(
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.replays import replay_run
     from agent_gate.history.verify import verify as verify_ledger
-    from agent_gate.policy.guards import Surroundings
-    from agent_gate.policy.judge import Judge
     from agent_gate.services.state import StateService
 
     findings: list[str] = []
@@ -51,14 +47,11 @@ def replay(
         findings = [
             str(problem) for problem in verify_ledger(existing_database(db), run_id=_whole_id(db, run)).problems
         ]
-    surroundings = Surroundings(os.getcwd())
-    other: Judge | None = Judge(load_policy(policy), surroundings) if policy else None
+    other = load_policy(policy) if policy else None
     pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
 
     async def work(ledger: SqliteLedger, clock: Clock, ids: Ids) -> Replayed:
-        return await replay_run(
-            ledger, run, clock=clock, ids=ids, find=pure.get, surroundings=surroundings, other=other
-        )
+        return await replay_run(ledger, run, clock=clock, ids=ids, find=pure.get, other=other)
 
     replayed = writing(db, work)
     if as_json:

@@ -13,14 +13,15 @@ _PIECE = re.compile(
     | "(?P<double>(?:[^"\\]|\\.)*)"
     | \\(?P<escaped>[^\n])
     | (?P<dollar>\$(?![A-Za-z0-9_@*\#?$!{('"\\-]))
+    | (?P<variable>\$(?:[A-Za-z_][A-Za-z0-9_]*|[0-9@*\#?$!-]))
     | (?P<tilde>~)
-    | (?P<shell>&&|\|\||<<<|<<|>>|\|&|\$[({]|\$[A-Za-z0-9_]+|\$|\\\n|[^'"\\])
+    | (?P<operator>&&|\|\||<<<|<<|>>|\|&|\$[({'"]?|\\\n|[^'"\\])
     """,
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE_IN_DOUBLE = re.compile(r'\\([$`"\\])')
-_SHELL_IN_DOUBLE = re.compile(
-    r"(?:\\[^\n]|[^\\$`]|\$(?![A-Za-z0-9_@*#?$!{(\\-]))*(\$[A-Za-z0-9_@*#?$!{(\\-]|`|\\\n)?", re.DOTALL
+_IN_DOUBLE = re.compile(
+    r"(?:\\[^\n]|[^\\$`]|\$(?![A-Za-z0-9_@*#?$!{(\\-]))*(?:(\$[A-Za-z0-9_@*#?$!-])|(\$[{(\\]|`|\\\n))?", re.DOTALL
 )
 
 
@@ -30,38 +31,64 @@ class TextError(ValueError):
 
 class Words(NamedTuple):
     words: list[str]
-    shell: str = ""
-    """The first thing in the text, outside of quotes, that a shell would act on."""
+    operator: str = ""
+    """The first thing in the text by which a shell would do more than start one program: a pipe, a substitution."""
+    expanded: frozenset[str] = frozenset()
+    """Words in which a shell would replace a variable or a home directory; here they stand as they are."""
 
 
 def words_of(text: str) -> Words:
     """The words of a text; nothing is expanded, and what a shell would act on stays where it stands."""
     text = text.strip(" \t\n")
-    words: list[str] = []
-    word: str | None = None
-    shell = ""
+    reading = _Reading()
     position = 0
     while position < len(text):
         found = _PIECE.match(text, position)
         if found is None:
             raise TextError(_unread(text[position]))
-        position = found.end()
-        kind, value = str(found.lastgroup), found[found.lastgroup or 0]
+        # Of `$'` and `$"` the quote still has to be read.
+        position = found.end() - (found.group() in ("$'", '$"'))
+        reading.take(str(found.lastgroup), found[found.lastgroup or 0])
+    reading.end_word()
+    return Words(reading.words, reading.operator, frozenset(reading.expanded))
+
+
+class _Reading:
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.operator = ""
+        self.expanded: list[str] = []
+        self._word: str | None = None
+        self._expands = False
+
+    def take(self, kind: str, value: str) -> None:
         if kind == "blank":
-            if word is not None:
-                words.append(word)
-                word = None
-            continue
+            self.end_word()
+            return
         if kind == "double":
-            acted_on = _SHELL_IN_DOUBLE.match(value)
-            shell = shell or (acted_on[1] if acted_on and acted_on[1] else "")
-            value = _ESCAPE_IN_DOUBLE.sub(r"\1", value)
-        elif kind == "shell" or (kind == "tilde" and word is None):
-            shell = shell or value
-        word = value if word is None else word + value
-    if word is not None:
-        words.append(word)
-    return Words(words, shell)
+            value = self._double(value)
+        elif kind == "operator":
+            self.operator = self.operator or value
+            value = "$" if value in ("$'", '$"') else value
+        elif kind == "variable" or (kind == "tilde" and self._word is None):
+            self._expands = True
+        self._word = value if self._word is None else self._word + value
+
+    def _double(self, value: str) -> str:
+        found = _IN_DOUBLE.match(value)
+        while found and found.group():
+            self._expands = self._expands or found[1] is not None
+            self.operator = self.operator or found[2] or ""
+            found = _IN_DOUBLE.match(value, found.end())
+        return _ESCAPE_IN_DOUBLE.sub(r"\1", value)
+
+    def end_word(self) -> None:
+        if self._word is None:
+            return
+        self.words.append(self._word)
+        if self._expands:
+            self.expanded.append(self._word)
+        self._word, self._expands = None, False
 
 
 def _unread(character: str) -> str:

@@ -85,7 +85,7 @@ class CommandRules:
             self._judge_program(argv, resources, facts.found)
             or self._judge_words(argv, bound.args.get("command"))
             or (self._judge_environment(argv, env) if env else None)
-            or self._judge_use(argv, resources, facts.found)
+            or self._judge_use(argv, bound.args.get("command"), resources, facts.found)
             or self._judge_sandbox(resources)
         )
         return refusal or self._passed(argv[0])
@@ -125,11 +125,11 @@ class CommandRules:
                 "leave it out, or remove the token there",
                 token,
             )
-        acted_on = words_of(text).shell if text else ""
-        if acted_on:
+        operator = words_of(text).operator if text else ""
+        if operator:
             return _no(
                 1005,
-                f"a shell would act on {_quoted(acted_on)}, and there is no shell here",
+                f"a shell would act on {_quoted(operator)}, and there is no shell here",
                 "make one call for each program; put what is meant as it stands in quotes, or give the words in argv",
             )
         return None
@@ -151,7 +151,7 @@ class CommandRules:
         return None
 
     def _judge_use(
-        self, argv: Sequence[str], resources: Mapping[str, Json], found: Mapping[str, Json]
+        self, argv: Sequence[str], text: str | None, resources: Mapping[str, Json], found: Mapping[str, Json]
     ) -> Answer | None:
         try:
             use = use_of(argv, self._section)
@@ -160,6 +160,13 @@ class CommandRules:
             return _no(1004, f"{_quoted(argv[0])}: {refused}", f"use it otherwise, {remedy}")
         if use.starts_programs and any(_OWN_IN_WORDS.search(word) for word in argv[1:]):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
+        expanded = words_of(text).expanded.intersection(use.reads) if text else ()
+        if expanded:
+            return _no(
+                1005,
+                f"a shell would replace a part of the path {_quoted(next(iter(expanded)))}, and there is no shell here",
+                "write the path as it is, or in single quotes",
+            )
         programs = found.get("repository")
         if use.repository and programs:
             return _no(

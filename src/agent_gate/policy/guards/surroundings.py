@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+
+from agent_gate.model.tool import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +19,10 @@ class Surroundings:
     """Those of them that no tool may read either."""
     links: Mapping[str, str] = field(default_factory=dict)
     """The fixed parts of path patterns that lead through links, and where they really lead."""
+
+    def to_json(self) -> dict[str, Json]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Json]) -> Surroundings:
+        return cls(fields["working_dir"], tuple(fields["protected"]), tuple(fields["secret"]), dict(fields["links"]))

@@ -10,7 +10,7 @@ from agent_gate.bindings.paths import PathResolver, Target
 from agent_gate.bindings.programs import Executable, NotFound, find_program
 from agent_gate.bindings.repository import named_programs
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import ARGV_BYTES_MAX, ARGV_WORDS_MAX
+from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
@@ -80,10 +80,10 @@ def _words(args: Mapping[str, Json]) -> tuple[str, ...]:
         raise ToolError("the command names no program", code=2002, suggestion="begin with the name of a program")
     if any("\0" in word for word in words):
         raise ToolError("a word of the command holds a NUL", code=2002, suggestion="leave it out")
-    size = sum(len(word.encode("utf-8", "surrogatepass")) + 1 for word in words)
-    if len(words) > ARGV_WORDS_MAX or size > ARGV_BYTES_MAX:
+    longest = max(len(word.encode("utf-8", "surrogatepass")) for word in words)
+    if len(words) > ARGV_WORDS_MAX or longest > WORD_BYTES_MAX:
         raise ToolError(
-            f"the command has {len(words)} words of {size} bytes, more than {ARGV_WORDS_MAX} of {ARGV_BYTES_MAX}",
+            f"the command has {len(words)} words of up to {longest} bytes, more than {ARGV_WORDS_MAX} of {WORD_BYTES_MAX}",
             code=2002,
             suggestion="make several calls",
         )
@@ -93,8 +93,6 @@ def _words(args: Mapping[str, Json]) -> tuple[str, ...]:
 def _find(looked: Looked, cwd: str | None, section: CommandGuard, resolver: PathResolver) -> None:
     if cwd is not None:
         target = looked.targets["."] = resolver.resolve(_absolute(looked.cwd, cwd))
-        if target.kind not in ("directory", "absent"):
-            raise ToolError(f"cwd `{cwd}` is not a directory", code=2002, suggestion="name a directory")
         looked.cwd = target.path
         looked.resources["cwd"] = target.path
     _find_program(looked, section)

@@ -22,6 +22,7 @@ from agent_gate.model.limits import (
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.guards.commands import NO_SANDBOX
+from agent_gate.policy.guards.paths import printable
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.ports import Binding, Hand, Judge
 from agent_gate.sandbox.choice import Choice, Sandbox
@@ -84,6 +85,10 @@ class ShellService:
         assert section is not None
         assert use is not None
         assert executable is not None
+        here = looked.targets.get(".")
+        if "cwd" in looked.resources and here is not None and here.kind != "directory":
+            kind = "does not exist" if here.kind == "absent" else f"is a {here.kind}"
+            raise ToolError(f"cwd `{printable(here.path)}` {kind}", code=2002, suggestion="name a directory")
         viewer = Viewer(policy, self._around(policy))
         view, held = await _THREADS.run(partial(viewer.view, looked, use), *_descriptors(looked))
         try:

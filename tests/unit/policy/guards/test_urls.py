@@ -62,6 +62,31 @@ def test_a_url_is_signed_in_its_one_spelling(text: str, signature: str) -> None:
     assert parse_url(text).signature == f"http.get({signature})"
 
 
+@pytest.mark.parametrize("character", ["\x00", "\t", "\n", "\r", " ", "\x7f", "\x85", "\xa0", "\\"])
+@pytest.mark.parametrize(
+    "place", ["https://{}a.test/", "https://a{}.test/", "https://a.test/b{}", "https://a.test/?{}"]
+)
+def test_what_could_end_a_line_or_a_word_is_nowhere_in_a_url(place: str, character: str) -> None:
+    with pytest.raises(ToolError, match=f"the URL holds U\\+{ord(character):04X}"):
+        parse_url(place.format(character))
+
+
+def test_a_url_and_its_host_have_the_length_that_they_may_have() -> None:
+    name = "a." * 124 + "test."
+    assert len(parse_url(f"https://{name}/").host) == 252
+    assert len(parse_url(f"https://a{name}/").host) == 253
+    with pytest.raises(ToolError, match="is not the name of a host"):
+        parse_url(f"https://aa{name}/")
+    assert len(parse_url("https://a.test/".ljust(8192, "a")).text) == 8192
+    with pytest.raises(ToolError, match="the URL has 8193 characters"):
+        parse_url("https://a.test/".ljust(8193, "a"))
+
+
+@pytest.mark.parametrize(("host", "is_address"), [("a.test", False), ("1.2.3.4", True), ("[2606:4700::1]", True)])
+def test_a_url_knows_whether_its_host_is_a_name_to_look_up(host: str, is_address: bool) -> None:
+    assert parse_url(f"https://{host}/").is_address is is_address
+
+
 def test_a_url_is_its_parts() -> None:
     url = parse_url("https://API.example.test:8443/a/%7eb?c=d#e")
     assert url == Url("https", "api.example.test", 8443, "/a/~b", "c=d")
