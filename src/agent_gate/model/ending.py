@@ -49,4 +49,6 @@ class Ending:
 
     @classmethod
     def failed(cls, problem: Problem, *, acted: bool) -> Ending:
-        return cls(Status.ERROR, problem, acted=acted)
+        """A refusal found while acting, such as a redirect that the policy denies, is a denial all the same."""
+        refused = problem.code < 2000 and problem.code != 1008
+        return cls(Status.DENIED if refused else Status.ERROR, problem, acted=acted)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
@@ -28,6 +28,17 @@ class Checked:
     verdict: Verdict | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found of a guarded call, without making it."""
+
+    signatures: tuple[str, ...]
+    resources: Mapping[str, Json] = field(default_factory=dict)
+    found: Mapping[str, Json] = field(default_factory=dict)
+    look_further: Callable[[], Mapping[str, Json]] | None = None
+    """Finds what may only be looked for where the call is not refused already: a look-up of a name tells it."""
+
+
 def check_call(
     judge: Judge,
     tool: str,
@@ -40,6 +51,7 @@ def check_call(
     mode: Mode = Mode.ASSISTED,
     confirmed: bool = False,
     state: Json = None,
+    look: Callable[[Mapping[str, Json]], Looked] | None = None,
 ) -> Checked:
     """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments."""
     declaration = BUILTIN.get(tool) or unregistered(tool)
@@ -47,20 +59,28 @@ def check_call(
         plain, encoded = normalise(dict(args))
         if tool in pointers.TOOLS:
             plain = pointers.with_pointer(plain)
-        signatures = _signatures(declaration, plain)
+        _validate(declaration, plain)
+        looked = look(plain) if look else Looked(_signatures(declaration, plain))
     except CodecError as error:
         return Checked(_refused(Problem(2002, f"the arguments are not JSON: {error}", stage="admit")))
     except GateError as error:
         return Checked(_refused(error.problem.at("bind")))
     request = CallRequest(Agent(agent_id, roles), tool, plain, project, confirmed=confirmed)
     input_hash = sha256_hex(encoded)
-    bound = BoundCall("", request, plain, plain, signatures, input_hash, input_hash)
-    facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state={} if state is None else state)
+    bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, input_hash, looked.resources)
+    known: Json = {} if state is None else state
+    facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state=known, found=looked.found)
     verdict = judge.decide(bound, facts, declaration)
-    return Checked(_outcome(verdict, signatures), verdict)
+    if looked.look_further is not None and verdict.decision is not Decision.DENY:
+        try:
+            facts = replace(facts, found=looked.look_further())
+        except GateError as error:
+            return Checked(_refused(error.problem.at("bind")))
+        verdict = judge.decide(bound, facts, declaration)
+    return Checked(_outcome(verdict, looked.signatures), verdict)
 
 
-def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
+def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:
     try:
         validate_args(declaration.name, {})
     except ValueError as error:
@@ -68,6 +88,9 @@ def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple
     wrong = validator(declaration.input_schema)(args)
     if wrong:
         raise ToolError(f"`{declaration.name}`: {wrong}", code=2002, suggestion="see the tool's input schema")
+
+
+def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
     if declaration.name in GUARDED:
         return (declaration.name,)
     return signatures_for(declaration, args)
@@ -91,4 +114,5 @@ def _outcome(verdict: Verdict, signatures: tuple[str, ...]) -> Outcome:
 
 
 def _refused(problem: Problem) -> Outcome:
-    return Outcome(call_id="", status=Status.ERROR, error=problem, decision=Decision.DENY, simulated=True)
+    status = Status.DENIED if problem.code < 2000 else Status.ERROR
+    return Outcome(call_id="", status=status, error=problem, decision=Decision.DENY, simulated=True)

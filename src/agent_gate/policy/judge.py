@@ -85,8 +85,9 @@ class Judge:
             approvals,
         ]
         decisions = [reason.decision for reason, _ in answers]
-        if _DENY not in decisions and _ASK not in decisions and answers[0][0].decision is not _ALLOW:
-            answers.append(self._unruled(bound.signatures, matches, guard[0].decision is _ALLOW))
+        granted = _ALLOW in decisions
+        if not granted and _DENY not in decisions and _ASK not in decisions:
+            answers.append(self._unruled(bound.signatures, matches))
         return _verdict(answers, requirement or Requirement(), facts)
 
     def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
@@ -117,18 +118,16 @@ class Judge:
             return _SILENT_RULES
         return _spoken("rules", strongest[1], strongest[2])
 
-    def _unruled(self, signatures: Sequence[str], matches: Sequence[Match], guard_passed: bool) -> layers.Answer:
-        """Steps 3 to 5: a guard that passed, then the defaults, then what the boundary says of the rest."""
+    def _unruled(self, signatures: Sequence[str], matches: Sequence[Match]) -> layers.Answer:
+        """Steps 4 and 5: the defaults, then what the boundary says of the rest."""
         strongest: tuple[int, Match | None, str] = -1, None, ""
         for signature, match in zip(signatures, matches, strict=True):
-            if match.origin == "rule" or guard_passed:
+            if match.origin == "rule":
                 continue
             rank = _RANK[match.decision] if match.origin == "default" else self._rank_of_silence
             if rank > strongest[0]:
                 strongest = rank, match if match.origin == "default" else None, signature
-        rank, spoken, signature = strongest
-        if rank < 0:
-            return Reason("guard", _ALLOW, text="the guard passed"), None
+        _, spoken, signature = strongest
         if spoken is not None:
             return _spoken("defaults", spoken, signature)
         if self.policy.deny_by_default:

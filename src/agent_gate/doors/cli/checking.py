@@ -26,7 +26,7 @@ def run_check(
     calls: Path | None = None,
     policy: Path = DEFAULT_POLICY,
     working_dir: Path | None = None,
-    resolve: bool = False,  # noqa: ARG001 -- for the guards to come
+    resolve: bool = False,
     roles: tuple[str, ...] = (),
     mode: Mode = Mode.ASSISTED,
     confirmed: bool = False,
@@ -42,7 +42,14 @@ def run_check(
     if working_dir is not None and not working_dir.is_dir():
         raise UsageMistake(f"--working-dir `{working_dir}` is not a directory", "agent-gate check")
     wish = judging.Wish(
-        tool or "", roles=roles or ("operator",), mode=mode, confirmed=confirmed, agent=agent, project=project
+        tool or "",
+        working_dir=str(working_dir or ""),
+        resolve=resolve,
+        roles=roles or ("operator",),
+        mode=mode,
+        confirmed=confirmed,
+        agent=agent,
+        project=project,
     )
     judges = judging.Judges(policy)
     if calls is not None:
@@ -52,7 +59,7 @@ def run_check(
 
 def _check_one(judges: judging.Judges, wish: judging.Wish, args: str, as_json: bool, explain: bool) -> int:
     if not as_json:
-        judges.judge(None)  # the mistakes of a policy are told to people one by one
+        judges.judge(None, wish.working_dir)  # the mistakes of a policy are told to people one by one
     try:
         checked = judging.answer(judges, replace(wish, args=judging.arguments_of(args)))
     except GateError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,10 +14,11 @@ from agent_gate.model.codec import CodecError, canonical, parse
 from agent_gate.model.errors import ConfigError, GateError, Problem
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.model.policy import Policy
+from agent_gate.model.policy import Guards, Policy
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked, check_call
+from agent_gate.policy.check import Checked, Looked, check_call
+from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
 
 JUDGES_MAX = 64
@@ -32,6 +33,7 @@ class Wish:
     args: Mapping[str, Json] | None = None
     policy: Mapping[str, Json] | None = None
     working_dir: str = ""
+    resolve: bool = False
     roles: tuple[str, ...] = ("operator",)
     mode: Mode = Mode.ASSISTED
     confirmed: bool = False
@@ -45,28 +47,32 @@ class Judges:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._of_file: Judge | None = None
-        self._of_objects: OrderedDict[bytes, Judge] = OrderedDict()
+        self._of_file: Policy | None = None
+        self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
 
-    def judge(self, policy: Mapping[str, Json] | None) -> Judge:
-        if policy is not None:
-            return self._judge_of_object(policy)
-        if self._of_file is None:
-            self._of_file = Judge(load_policy(self._path))
-        return self._of_file
-
-    def _judge_of_object(self, policy: Mapping[str, Json]) -> Judge:
-        key = canonical(dict(policy))
-        judge = self._of_objects.get(key)
+    def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
+        """The judge for a policy, the file's if none is given, that stands in a working directory."""
+        key = b"" if policy is None else canonical(dict(policy)), working_dir
+        judge = self._judges.get(key)
         if judge is None:
-            judge = self._of_objects[key] = Judge(_policy(policy))
-            if len(self._of_objects) > JUDGES_MAX:
-                self._of_objects.popitem(last=False)
+            judge = self._judges[key] = _standing(policy_from(policy) if policy else self._file(), working_dir)
+            if len(self._judges) > JUDGES_MAX:
+                self._judges.popitem(last=False)
         return judge
 
+    def _file(self) -> Policy:
+        if self._of_file is None:
+            self._of_file = load_policy(self._path)
+        return self._of_file
 
-def _policy(mapping: Mapping[str, Json]) -> Policy:
-    return policy_from(mapping)
+
+def _standing(policy: Policy, working_dir: str) -> Judge:
+    """Only guards need to know where they stand."""
+    if policy.guards == Guards():
+        return Judge(policy)
+    from agent_gate.bindings.surroundings import look_around, real_directory
+
+    return Judge(policy, look_around(policy, real_directory(working_dir or None)))
 
 
 def answer(judges: Judges, wish: Wish) -> Checked:
@@ -74,7 +80,7 @@ def answer(judges: Judges, wish: Wish) -> Checked:
     try:
         if wish.working_dir and not Path(wish.working_dir).is_dir():
             return refused(Problem(2002, f"working_dir `{wish.working_dir}` is not a directory", stage="admit"))
-        judge = judges.judge(wish.policy)
+        judge = judges.judge(wish.policy, wish.working_dir)
     except (ConfigError, CodecError, OSError) as error:
         return refused(error.problem if isinstance(error, ConfigError) else Problem(6001, str(error)))
     return check_call(
@@ -87,7 +93,17 @@ def answer(judges: Judges, wish: Wish) -> Checked:
         project=wish.project,
         mode=wish.mode,
         confirmed=wish.confirmed,
+        look=_look(wish, judge),
     )
+
+
+def _look(wish: Wish, judge: Judge) -> Callable[[Mapping[str, Json]], Looked] | None:
+    """How to find what a guarded call would touch; where its section is missing, there is no need to."""
+    if wish.tool not in GUARDED or getattr(judge.policy.guards, wish.tool.replace(".", "_")) is None:
+        return None
+    from agent_gate.doors.cli.guarded import look
+
+    return lambda args: look(wish.tool, args, judge, judge.surroundings.working_dir, resolve=wish.resolve)
 
 
 def refused(problem: Problem) -> Checked:

@@ -158,7 +158,7 @@ class CommandRules:
         except Refused as refused:
             remedy = "or name it in unchecked_executables of shell.run, which lets every argument of it pass"
             return _no(1004, f"{_quoted(argv[0])}: {refused}", f"use it otherwise, {remedy}")
-        if use.starts_programs and any(_OWN_IN_WORDS.search(word) for word in argv[1:]):
+        if use.starts_programs and _OWN_IN_WORDS.search(" ".join(argv[1:])):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
         expanded = words_of(text).expanded.intersection(use.reads) if text else ()
         if expanded:

@@ -83,7 +83,8 @@ def _words(args: Mapping[str, Json]) -> tuple[str, ...]:
     longest = max(len(word.encode("utf-8", "surrogatepass")) for word in words)
     if len(words) > ARGV_WORDS_MAX or longest > WORD_BYTES_MAX:
         raise ToolError(
-            f"the command has {len(words)} words of up to {longest} bytes, more than {ARGV_WORDS_MAX} of {WORD_BYTES_MAX}",
+            f"the command has {len(words)} words, the longest of {longest} bytes;"
+            f" {ARGV_WORDS_MAX} of {WORD_BYTES_MAX} can be started",
             code=2002,
             suggestion="make several calls",
         )
@@ -96,7 +97,8 @@ def _find(looked: Looked, cwd: str | None, section: CommandGuard, resolver: Path
         looked.cwd = target.path
         looked.resources["cwd"] = target.path
     _find_program(looked, section)
-    if is_named(looked.argv[0], section.allow_executables):
+    path = looked.executable.path if looked.executable is not None else ""
+    if is_named(looked.argv[0], section.allow_executables) or path in section.allow_executables:
         with suppress(Refused):
             looked.use = use_of(looked.argv, section)
     if looked.use is not None:
