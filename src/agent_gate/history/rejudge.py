@@ -107,7 +107,7 @@ def _recorded(row: tuple[Any, ...]) -> RecordedCall | None:
     project, seq, at, run_id, call_id, agent_id, tool, text = row
     body: Mapping[str, Any] = restore(text.encode())
     recorded = body.get("facts")
-    if recorded is None:
+    if recorded is None or "args" not in body:
         return None
     started_at = body.get("started_at", at)
     facts = Facts.from_json(recorded, epoch(started_at))

@@ -149,7 +149,15 @@ def _resources(steps: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         for signature in step.get("signatures", ()):
             kind, name = _touched(signature)
             touched[kind].add(name)
+        if step["tool_name"] == "http.get":
+            touched["domains_contacted"].update(_hosts(step["result"].get("data")))
     return {kind: sorted(names) for kind, names in touched.items()}
+
+
+def _hosts(data: Any) -> Iterable[str]:
+    """Where a fetch went in the end, and on the way."""
+    urls = [data.get("url"), *data.get("redirects", ())] if isinstance(data, dict) else []
+    return [url.partition("://")[2].partition("/")[0] for url in urls if isinstance(url, str)]
 
 
 def _touched(signature: str) -> tuple[str, str]:

@@ -1,0 +1,49 @@
+"""Ledgers of earlier schemas still verify, report and replay."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent_gate.config import load_policy
+from agent_gate.history.policy_try import try_policy
+from agent_gate.history.replays import replay_run
+from agent_gate.history.report import build_report
+from agent_gate.history.verify import verify
+from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.policy.judge import Judge
+from agent_gate.services.state import StateService
+from agent_gate.system import RandomIds, SystemClock
+from tests.fixtures.record import POLICY
+
+RECORDED = Path(__file__).parents[1] / "fixtures" / "recorded"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in RECORDED.glob("schema-*.db")))
+async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: str, tmp_path: Path) -> None:
+    for path in RECORDED.glob(f"{name}*"):
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        copy(path, tmp_path / path.name)
+    db, clock, ids = tmp_path / name, SystemClock(), RandomIds()
+    ledger = SqliteLedger(db, clock, ids)
+    with closing(open_reader(db)) as reader:
+        (run_id,) = reader.execute("SELECT run_id FROM runs").fetchone()
+        report = build_report(reader, run_id, 0.0)
+        trial = try_policy(reader, Judge(load_policy(POLICY)))
+    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    replayed = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get)
+    await ledger.close()
+    assert report["summary"]["statuses"] == {"success": 4, "denied": 1}
+    assert replayed.mismatches == []
+    assert (trial.judged, trial.newly_allowed) == (6, 0)
+    assert verify(db).problems == []
+
+
+def test_there_is_a_recorded_ledger_of_the_current_schema() -> None:
+    from agent_gate.ledger.migrate import HEAD  # noqa: PLC0415 -- beside what it is for
+
+    assert (RECORDED / f"schema-{HEAD}.db").is_file()
