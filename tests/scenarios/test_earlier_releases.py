@@ -40,7 +40,7 @@ async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: st
     assert report["summary"]["statuses"] == {"success": 4, "denied": 1}
     assert replayed.mismatches == []
     assert (trial.judged, trial.newly_allowed) == (6, 0)
-    assert verify(db).problems == []
+    assert verify(db).problems == ()
 
 
 def test_there_is_a_recorded_ledger_of_the_current_schema() -> None:
