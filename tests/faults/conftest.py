@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,3 +20,14 @@ def shimmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
         pytest.skip("no C compiler to build the shim with")
     with Nursery(preload=shim.build(tmp_path_factory.mktemp("shim"))) as nursery:
         yield nursery
+
+
+@pytest.fixture
+def fast_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is one: for faults that are made, not found, a real disk is only slower."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="agent-gate-", dir=memory) as folder:
+        yield Path(folder)

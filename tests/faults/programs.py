@@ -21,7 +21,7 @@ from agent_gate.runtime import Gate
 from agent_gate.system import RandomIds, SystemClock
 from agent_gate.toolkit import tool, transition
 from tests.faults.examiner import Examiner, Witness
-from tests.faults.shim import Fault, disarm, fired
+from tests.faults.shim import Fault, disarm, fired, note, record
 
 RECOVERY_S = 10.0
 WAIT_S = 60.0
@@ -156,6 +156,33 @@ async def through_a_fault(db: str, acts: str, token: str, fault: Mapping[str, An
         await _recovered(gate)
         await _send(gate, "line.append", {"token": f"{token} after"}, f"{token} after append")
         await _send(gate, "counter.add", {}, f"{token} after add")
+
+
+async def write_down(db: str, log: str, part: str, calls: int) -> None:
+    """Calls whose changes to files are recorded in order, with a mark where something was told or done."""
+
+    @tool("line.note")
+    async def append(token: str) -> str:
+        note(f"act {token}")
+        await asyncio.sleep(0)
+        return token
+
+    @transition("counter.add")
+    def add(inputs: dict[str, Json], state: Json) -> tuple[Json, str]:
+        return {"n": state.get("n", 0) + 1}, "added"
+
+    record(part, os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    async with open_gate(POLICY, db, tools=[append, add]) as gate:
+        note(json.dumps({"instance": gate.ledger.instance}))
+
+        async def one(number: int) -> None:
+            outcome = await (
+                gate.call("counter.add") if number % 3 == 0 else gate.call("line.note", token=f"t{number}")
+            )
+            note(json.dumps({"outcome": told_of(outcome)}))
+
+        for number in range(0, calls, 3):
+            await asyncio.gather(*map(one, range(number, number + 3)))
 
 
 async def fail_then_die(db: str, acts: str, token: str, tool_name: str, fault: Mapping[str, Any]) -> None:

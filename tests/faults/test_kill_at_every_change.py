@@ -23,10 +23,10 @@ STEP = 1 if os.environ.get("AGENT_GATE_THOROUGH") == "1" else 5
 @pytest.mark.serial
 @pytest.mark.parametrize("fault", KILLS, ids=["before it", "in the middle of it"])
 def test_a_kill_at_any_change_of_a_file_leaves_every_promise_kept(
-    shimmed: Nursery, tmp_path: Path, fault: Fault
+    shimmed: Nursery, fast_path: Path, fault: Fault
 ) -> None:
-    db = tmp_path / "a.db"
-    witness = Witness(tmp_path / "acts")
+    db = fast_path / "a.db"
+    witness = Witness(fast_path / "acts")
     examiner = Examiner(db, witness)
     shimmed.run("create", db=str(db))
     for nth in count(1):
@@ -45,10 +45,10 @@ def test_a_kill_at_any_change_of_a_file_leaves_every_promise_kept(
 @pytest.mark.serial
 @pytest.mark.parametrize("fault", KILLS, ids=["before it", "in the middle of it"])
 def test_a_kill_at_any_change_while_the_ledger_is_made_leaves_one_that_opens(
-    shimmed: Nursery, tmp_path: Path, fault: Fault
+    shimmed: Nursery, fast_path: Path, fault: Fault
 ) -> None:
     for nth in count(1, STEP):
-        folder = tmp_path / str(nth)
+        folder = fast_path / str(nth)
         folder.mkdir()
         program: dict[str, Any] = {"db": str(folder / "a.db"), "acts": str(folder / "acts"), "token": "first"}
         code, told = shimmed.start("one_of_each", **program, fault=asdict(replace(fault, nth=nth))).wait()

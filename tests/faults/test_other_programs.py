@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,42 @@ async def test_a_line_that_a_killed_process_left_torn_in_the_anchor_harms_nobody
     await ledger_at(tmp_path / "a.db").close()
     assert verify(tmp_path / "a.db").problems == ()
     assert all(line.endswith(b"\n") for line in ledger.files.anchor.read_bytes().splitlines(keepends=True))
+
+
+async def test_zeros_that_a_loss_of_power_left_in_the_anchor_are_cut_off(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "a.db")
+    await ledger.commit(Work("default", (entry("1"),)))
+    await ledger.close()
+    anchor = tmp_path / "a.db.anchor"
+    whole = anchor.read_bytes()
+    anchor.write_bytes(whole + bytes(3_000) + b"rest of a line\n")
+    assert verify(tmp_path / "a.db").problems == ()
+    await ledger_at(tmp_path / "a.db").close()
+    assert anchor.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "tear", [lambda whole: bytes(100) + b"\n", lambda whole: bytes(100) + b"\n" + whole], ids=["all", "before the rest"]
+)
+async def test_zeros_that_no_loss_of_power_can_have_left_are_refused(
+    tmp_path: Path, tear: Callable[[bytes], bytes]
+) -> None:
+    await ledger_at(tmp_path / "a.db").close()
+    anchor = tmp_path / "a.db.anchor"
+    anchor.write_bytes(tear(anchor.read_bytes()))
+    with pytest.raises(StorageError, match="was not made with") as refused:
+        ledger_at(tmp_path / "a.db")
+    assert refused.value.code == 5004
+
+
+async def test_what_a_crash_left_without_a_line_is_anchored_at_the_next_start(tmp_path: Path) -> None:
+    ledger = ledger_at(tmp_path / "a.db")
+    before = ledger.files.anchor.read_bytes()
+    await ledger.commit(Work("default", (entry("1"),)))
+    await ledger.close()
+    ledger.files.anchor.write_bytes(before)
+    await ledger_at(tmp_path / "a.db").close()
+    assert b'["default",1,' in ledger.files.anchor.read_bytes()
 
 
 async def test_processes_that_live_briefly_do_not_let_the_log_grow_without_bound(tmp_path: Path) -> None:

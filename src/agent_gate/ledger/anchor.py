@@ -67,12 +67,13 @@ class Anchor:
     """The writing side: a line for each group commit, and once a second (and at close) a signed one that is synced."""
 
     def __init__(self, files: LedgerFiles, key: AnchorKey) -> None:
-        """Call it under the writer lock: what a crash left of a last line is cut off here."""
+        """Call it under the writer lock and after `read`: what a crash left of the last lines is cut off here."""
         self._files = files
         self._key = key
         self._unsigned: Heads = {}
         self._unsigned_since: float | None = None
         self._descriptor, self._inode = self._open()
+        _cut_torn_lines(self._descriptor)
         self._end = _cut_partial_line(self._descriptor)
 
     def begin_if_new(self, at: str) -> None:
@@ -102,6 +103,7 @@ class Anchor:
         self._sign(at)
 
     def _sign(self, at: str) -> None:
+        os.fsync(self._descriptor)  # a signed line stands only on lines that no loss of power can tear any more
         payload = _payload(at, self._unsigned)
         self._write(payload + b"\t" + self._key.sign(payload) + b"\n")
         os.fsync(self._descriptor)
@@ -167,12 +169,28 @@ def _cut_partial_line(descriptor: int) -> int:
     return whole
 
 
+def _cut_torn_lines(descriptor: int) -> None:
+    """Where the power failed, pages that were not yet written are zeros; nothing signed follows them."""
+    lines = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+    zeros = lines.find(b"\0")
+    if zeros >= 0:
+        os.ftruncate(descriptor, lines.rfind(b"\n", 0, zeros) + 1)
+
+
 def read(path: Path, key: AnchorKey) -> Heads:
-    """The furthest count and its hash of each chain; a line that this key did not make is an integrity error."""
+    """The furthest count and its hash of each chain; a line that this key did not make is an integrity error.
+
+    Zeros are what a loss of power left of lines that were not synced: never the first, and never before a signed one.
+    """
     heads: Heads = {}
+    torn = False
     for number, line in enumerate(_lines(path), 1):
         payload, _, proof = line.partition(b"\t")
-        if not key.vouches_for(payload, proof):
+        vouched = key.vouches_for(payload, proof)
+        torn = torn or (number > 1 and not vouched and b"\0" in line)
+        if torn and not (vouched and proof[:1] == b"s"):
+            continue
+        if torn or not vouched:
             raise StorageError(
                 f"line {number} of `{path}` was not made with the ledger's key",
                 code=5004,

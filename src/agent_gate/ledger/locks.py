@@ -7,7 +7,7 @@ import fcntl
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from agent_gate.ledger.files import LedgerFiles, open_private
@@ -64,7 +64,8 @@ class InstanceLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # what stays is swept away by the next process that opens the ledger
+            self._path.unlink()
         _close_lock(self._descriptor)
 
 
@@ -90,7 +91,8 @@ def remove_locks_of_the_gone(files: LedgerFiles) -> None:
     """What killed processes left; call it under the writer lock, when nothing of theirs is open any more."""
     for path in files.instance_locks():
         if is_gone(files, path.stem):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
 
 
 class ProjectLocks:

@@ -81,13 +81,14 @@ class SqliteLedger:
             self.secret = self.files.read_or_make_secret()
             self._reader = connect(self.files.db, read_only=True)
             opened.callback(self._reader.close)
-            check_against_anchor(self._reader, self.files, key)
+            anchored = check_against_anchor(self._reader, self.files, key)
             self._instance_lock = InstanceLock(self.files, self.instance)
             opened.callback(self._instance_lock.release)
             self._writer = Writer(
                 self.files, key, self._writer_lock, self.instance, self._clock.now, on_reopen=self._owed_work
             )
             opened.callback(self._writer.abandon)
+            self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
         self._news = AnswerNews(self._reader)
 

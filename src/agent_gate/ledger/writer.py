@@ -86,6 +86,13 @@ class Writer:
             self._queue.put(Ticket(work, loop, future))
         return future
 
+    def anchor_what_is_missing(self, anchored: Heads) -> None:
+        """What a crash left between a commit and its line; call it under the writer lock, before the thread runs."""
+        rows = self._connection.execute("SELECT project, seq, hash FROM heads WHERE seq > 0").fetchall()
+        missing = {project: (seq, hash) for project, seq, hash in rows if anchored.get(project) != (seq, hash)}
+        if missing:
+            self._anchor.append(iso(self._now()), missing)
+
     def commit_now(self, works: Sequence[Work]) -> list[Result]:
         """Under the writer lock, before the thread runs or while it reopens: work that the past needs."""
         results = self._transaction(works)
@@ -230,9 +237,9 @@ class Writer:
         self._anchor.close()
         self._check_file()
         self._connection = connect(self._files.db)
-        self._anchor = Anchor(self._files, self._key)
         check_heads(self._connection, self._acknowledged)
         check_against_anchor(self._connection, self._files, self._key)
+        self._anchor = Anchor(self._files, self._key)
         self._anchor.append(iso(self._now()), self._acknowledged)
         self._anchor.sync(iso(self._now()))
         self._broken_since = None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 _PIECE = re.compile(
     r"""
       (?P<blank>[ \t]+)
-    | (?P<plain>[^\s\\'"`$;&|<>~\x00-\x1f\x7f]+)
+    | (?P<plain>[^\\'"`$;&|<>~\x00-\x20\x7f]+)
     | '(?P<single>[^']*)'
     | "(?P<double>(?:[^"\\]|\\.)*)"
     | \\(?P<escaped>[^\n])
