@@ -46,13 +46,15 @@ async def _measured(directory: Path) -> list[Figure]:
     bare: list[float] = []
     append: list[float] = []
     call: list[float] = []
+    # The first round warms up the files; the others count together.
     async with open_gate(POLICY, directory / "calls.db", tools=[read]) as gate:
         ledger = SqliteLedger(directory / "appends.db", SystemClock(), RandomIds())
         with_driver = _Bare(directory / "bare.db", template)
-        for _ in range(ROUNDS + 1):
-            bare = with_driver.durations()
-            append = await _append_durations(ledger, template)
-            call = await _call_durations(gate)
+        for number in range(ROUNDS + 1):
+            measured = with_driver.durations(), await _append_durations(ledger, template), await _call_durations(gate)
+            if number:
+                for durations, more in zip((bare, append, call), measured, strict=True):
+                    durations.extend(more)
         appends_per_s = await _appends_per_s(ledger, template)
         calls_per_s = await _calls_per_s(gate)
         await ledger.close()

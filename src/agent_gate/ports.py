@@ -97,6 +97,13 @@ class Ledger(Protocol):
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]: ...
 
+    async def status(self, project: str) -> str | None:
+        """`open`, `locked`, `archived`, or None; what another process changed may be noticed a moment later.
+
+        The commit looks again, so nothing rests on it but an early answer.
+        """
+        ...
+
     async def head(self, project: str) -> ProjectHead | None: ...
 
     async def state(self, project: str) -> ProjectState: ...

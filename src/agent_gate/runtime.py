@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 from agent_gate.model.approval import Answer, Approver, Question
@@ -72,6 +72,8 @@ class Passage:
     reserved: tuple[Charge, ...] = ()
     """What the ledger already counts for this call."""
     bound: Prepared | None = None
+    waiters: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    """One for each caller, so that one who gives up takes nothing from the others."""
 
     def release(self) -> None:
         """Give back what binding holds; nothing is held while a person thinks."""
@@ -178,7 +180,7 @@ class Gate:
 
     def _set_out(self, passage: Passage) -> asyncio.Task[Outcome]:
         request, call_id = passage.request, passage.call_id
-        task = self._by_call[call_id] = self._start(self._drive(passage))
+        task = self._by_call[call_id] = self._start(self._go(passage))
         task.add_done_callback(lambda _: self._by_call.pop(call_id, None))
         if request.request_id is not None:
             key = request.agent.id, request.request_id
@@ -187,8 +189,10 @@ class Gate:
         return task
 
     async def _follow(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
-        if wait:
-            return await asyncio.shield(task)
+        if wait and not task.done():
+            waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            passage.waiters.append(waiter)
+            return await waiter
         await asyncio.wait({task, passage.pending}, return_when=asyncio.FIRST_COMPLETED)
         return task.result() if task.done() else passage.pending.result()
 
@@ -365,6 +369,19 @@ class Gate:
                 break
             await self.ledger.wait_for_answer(call_id, NEWS_WAIT_S)
         return answer
+
+    async def _go(self, passage: Passage) -> Outcome:
+        """The whole way; who waits is told from here, a turn of the event loop sooner than by the task's end."""
+        try:
+            outcome = await self._drive(passage)
+        except BaseException:
+            for waiter in passage.waiters:
+                waiter.cancel()
+            raise
+        for waiter in passage.waiters:
+            if not waiter.done():
+                waiter.set_result(outcome)
+        return outcome
 
     async def _drive(self, passage: Passage) -> Outcome:
         try:

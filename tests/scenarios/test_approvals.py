@@ -404,6 +404,39 @@ async def test_only_what_the_approval_does_not_cover_is_asked_again(
         assert len(people.asked) == 1 + asks_again
 
 
+async def test_a_reason_to_ask_that_was_not_shown_is_asked_about_anew(tmp_path: Path) -> None:
+    people = People()
+    async with a_gate(tmp_path, ASK_ALL, sender([]), people=people) as gate:
+        asked = await pending(gate, "mail.send")
+        put_in_force(gate, {**ALLOW_ALL, "approvals": [{"min_cost": 1}]})
+        await approve(gate, asked)
+        second = await people.question(2)
+        assert [reason["layer"] for reason in second.reasons] == ["approvals"]
+        await approve(gate, second)
+        assert (await outcome_of(gate, asked)).ok
+
+
+async def test_a_second_question_about_the_same_call_is_put_however_many_are_open(tmp_path: Path) -> None:
+    people, bot, function = People(), agent(max_pending_approvals=1), sender([])
+    binds = []
+
+    async def bind(*_: object) -> Binding:
+        binds.append("bound")
+        if len(binds) == 2:  # bound again after the yes: by now another question is open
+            await pending(gate, "note.read", agent=bot)
+        return Binding(("mail.send",))
+
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    async with a_gate(tmp_path, ASK_ALL, function, reader([]), people=people) as gate:
+        asked = await pending(gate, "mail.send", agent=bot)
+        put_in_force(gate, {**ASK_ALL, "approvals": [{"min_cost": 1}]})
+        await approve(gate, asked)
+        again = await people.question(3)
+        assert [question.tool for question in people.asked] == ["mail.send", "note.read", "mail.send"]
+        await approve(gate, again)
+        assert (await outcome_of(gate, asked)).ok
+
+
 async def test_a_project_that_is_locked_while_a_question_is_open_stays_as_it_is(tmp_path: Path) -> None:
     acts: list[str] = []
     policy = {"rules": [{"pattern": "*", "action": "ask"}]}
@@ -659,6 +692,17 @@ async def test_what_a_held_call_will_cost_is_reserved_while_a_person_thinks(tmp_
         assert code_of(await gate.call("mail.send")) == 1013
         [spent] = rows(gate, "SELECT amount FROM counters WHERE scope = 'budget'")
         assert spent == {"amount": 3}
+
+
+async def test_a_held_pure_call_is_charged_once(tmp_path: Path) -> None:
+    policy = {**ASK_ALL, "limits": {"budget": {"daily": 5}, "rate": {"per_hour": 1}}}
+    async with a_gate(tmp_path, policy, counter(cost=3)) as gate:
+        asked = await pending(gate, "counter.add")
+        await approve(gate, asked)
+        outcome = await outcome_of(gate, asked)
+        assert (outcome.ok, outcome.cost) == (True, 3)
+        used = {row["scope"]: row["amount"] for row in rows(gate, "SELECT scope, amount FROM counters")}
+        assert used == {"budget": 3, "hour": 1}
 
 
 @pytest.mark.parametrize("end", ["deny", "expire", "void"])

@@ -23,6 +23,7 @@ from tests.gates import (
     code_of,
     counter,
     entries,
+    projects,
     reader,
     rows,
     sender,
@@ -261,6 +262,7 @@ async def test_a_run_that_is_broken_off_has_failed_in_the_record(tmp_path: Path)
 
 async def test_a_run_in_a_project_that_is_not_there_writes_only_its_refusal(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL, sender([])) as gate:
+        await projects(gate).create("elsewhere")
         for project, code in (("elsewhere", 6003), ("missing", 1017)):
             bot = agent(projects=("missing",))
             result = await run_plan(gate, plan("mail.send", "mail.send"), project=project, agent=bot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
@@ -33,6 +34,7 @@ from agent_gate.model.entry import (
     Work,
 )
 from agent_gate.model.errors import StorageError
+from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, Ids
@@ -56,6 +58,8 @@ class SqliteLedger:
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
         self._states: dict[str, ProjectState] = {}
+        self._statuses: dict[str, tuple[float, str]] = {}
+        """Until when a project's status is taken from here, and the status."""
         self._project_locks = ProjectLocks(self.files)
         self._closed = False
         with ExitStack() as opened:
@@ -114,12 +118,25 @@ class SqliteLedger:
             if not applied:
                 self._live -= begun
             self._live.discard(work.closes or work.outbox_done or "")
+        if work.project_change:
+            self._statuses.pop(work.project, None)
         if applied and work.resolves:
             self._news.tell(work.resolves.call_id)
         return result
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:
         return self._project_locks.held(project)
+
+    async def status(self, project: str) -> str | None:
+        known = self._statuses.get(project)
+        now = time.monotonic()
+        if known is not None and now < known[0]:
+            return known[1]
+        row = self._row("SELECT status FROM heads WHERE project = ?", project)
+        if row is None:
+            return None
+        self._statuses[project] = now + STATUS_AGE_MAX_S, row[0]
+        return str(row[0])
 
     async def head(self, project: str) -> ProjectHead | None:
         row = self._row(applying.SELECT_HEAD, project)

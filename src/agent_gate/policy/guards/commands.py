@@ -39,6 +39,12 @@ def _signed(word: str) -> str:
     return encoded_text("argv", word).replace(" ", "%20").replace("'", "%27") if word else "''"
 
 
+def argv_of(args: Mapping[str, Json]) -> Sequence[str]:
+    """The words of a command, in whichever way they were given; TextError where a text has none."""
+    argv: Sequence[str] | None = args.get("argv") or args.get("cmd")
+    return argv or words_of(args["command"]).words
+
+
 def use_of(argv: Sequence[str], section: CommandGuard) -> Use:
     """What a command would touch; raises Refused where its words may not be judged or may not be given."""
     if is_named(argv[0], section.unchecked_executables):
@@ -79,7 +85,7 @@ class CommandRules:
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
         resources = bound.resources
-        argv: Sequence[str] = resources["argv"]
+        argv = argv_of(bound.args)
         env = bound.args.get("env")
         refusal = (
             self._judge_program(argv, resources, facts.found)

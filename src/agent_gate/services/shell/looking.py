@@ -14,8 +14,8 @@ from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.guards.command_text import TextError, words_of
-from agent_gate.policy.guards.commands import is_named, signature_of, use_of
+from agent_gate.policy.guards.command_text import TextError
+from agent_gate.policy.guards.commands import argv_of, is_named, signature_of, use_of
 from agent_gate.policy.guards.programs import Refused, Use
 
 _WAYS = ("argv", "cmd", "command")
@@ -51,7 +51,7 @@ def look(args: Mapping[str, Json], policy: Policy, resolver: PathResolver, worki
         signature = signature_of(argv)
     except ArgumentError as error:
         raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
-    looked = Looked(argv, signature, working_dir, resources={"argv": list(argv)})
+    looked = Looked(argv, signature, working_dir)
     section = policy.guards.shell_run
     if section is None:
         return looked
@@ -71,9 +71,8 @@ def _words(args: Mapping[str, Json]) -> tuple[str, ...]:
             code=2002,
             suggestion="give the words as a list in argv",
         )
-    value = args[given[0]]
     try:
-        words = tuple(words_of(value).words if isinstance(value, str) else value)
+        words = tuple(argv_of(args))
     except TextError as error:
         raise ToolError(str(error), code=2002, suggestion="close it, or give the words as a list in argv") from None
     if not words or not words[0]:

@@ -36,7 +36,7 @@ def said(
     args: dict[str, Any] = {"argv": list(argv)} if text is None else {"command": text}
     if env is not None:
         args["env"] = env
-    resources: dict[str, Any] = {"argv": list(argv), "sandbox": sandbox}
+    resources: dict[str, Any] = {"sandbox": sandbox}
     if executable is not None:
         resources["executable"] = executable or f"/usr/bin/{argv[0].rpartition('/')[2]}"
     seen = dict(paths or {})
