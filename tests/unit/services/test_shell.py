@@ -20,6 +20,7 @@ from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
 from agent_gate.services.shell import ShellService, look
 
+CAT = os.path.realpath("/usr/bin/cat")
 SHELL = {"allow_executables": ["ls", "cat", "echo", "git", "sh"], "unchecked_executables": ["sh"]}
 
 
@@ -60,11 +61,10 @@ def identity(path: Path | str) -> dict[str, str]:
 
 async def test_a_command_is_bound_to_its_program_and_its_files(work: Path) -> None:
     async with bound(work, {"argv": ["cat", "sub/../a.txt", "link", "none"]}) as binding:
-        program = os.path.realpath("/usr/bin/cat")
         assert binding.signatures == ("shell.run(cat sub/../a.txt link none)",)
         assert binding.resources == {
-            "executable": program,
-            **identity(program),
+            "executable": CAT,
+            **identity(CAT),
             "paths": {
                 "sub/../a.txt": {"path": f"{work}/a.txt", **identity(work / "a.txt")},
                 "link": {"path": str(work.parent / "secret.txt"), **identity(work.parent / "secret.txt")},
