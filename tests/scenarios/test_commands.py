@@ -1,4 +1,4 @@
-"""Commands through the whole gate: judged on what they lead to, run in a sandbox, recorded, and ended when they must."""
+"""Commands through the whole gate: judged on what they lead to, run in a sandbox, recorded, ended when they must."""
 
 from __future__ import annotations
 
@@ -72,6 +72,12 @@ async def gate_at(work: Path, policy: Any = POLICY, **options: Any) -> AsyncIter
 
 def changed(**fields: Any) -> dict[str, Any]:
     return {**POLICY, "tools": {**POLICY["tools"], "shell.run": {**SHELL, **fields}}}
+
+
+def commit(work: Path, *names: str) -> None:
+    who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.test", "-c", "core.hooksPath=/dev/null"]
+    for words in (["init", "-q", "-b", "main"], ["add", *names], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run(["git", *who, *words], cwd=work, check=True)
 
 
 def data_of(outcome: Outcome) -> dict[str, Any]:
@@ -207,9 +213,7 @@ async def test_the_gates_own_files_stay_closed_where_all_may_be_written(work: Pa
 
 
 async def test_a_repository_can_be_looked_at_and_names_of_hidden_files_are_its_own(work: Path) -> None:
-    who = ["-c", "user.name=Anna", "-c", "user.email=anna@example.test", "-c", "core.hooksPath=/dev/null"]
-    for words in (["init", "-q", "-b", "main"], ["add", "a.txt"], ["commit", "-q", "-m", "first"]):
-        subprocess.run(["git", *who, *words], cwd=work, check=True)
+    commit(work, "a.txt")
     (work / "a.txt").write_text("one\nthree\n")
     async with gate_at(work) as gate:
         assert data_of(await gate.call("shell.run", command="git status --short a.txt"))["stdout"] == " M a.txt\n"
@@ -279,12 +283,8 @@ _ONE_PROGRAM += ["awk '{print $1}' a.txt", "sort a.txt", "git log --oneline", "g
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace to watch with")
 def test_a_checked_command_starts_one_program_and_no_other(work: Path) -> None:
     """Seen from outside of the process: after the sandbox's own start there is one more, of the judged file."""
-    for words in (
-        ["init", "-q"],
-        ["-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m", "x"],
-    ):
-        subprocess.run(["git", *words], cwd=work, check=True)
-    program = f"""
+    commit(work, "a.txt")
+    program = """
 import asyncio, json, sys
 from agent_gate import open_gate
 async def main():

@@ -25,11 +25,15 @@ class Below(Generic[Level]):
         self,
         level_of: Callable[[str], Level],
         nothing: Level,
+        can_differ: Callable[[str], bool] = lambda _: True,
         entries_max: int = VIEW_ENTRIES_MAX,
         places_max: int = VIEW_PLACES_MAX,
     ) -> None:
-        """`level_of` a path is what it is to be; where that is `nothing`, what lies below is not looked at."""
-        self._level_of, self._nothing = level_of, nothing
+        """`level_of` a path is what it is to be; where that is `nothing`, what lies below is not looked at.
+
+        Nor is it where it cannot differ from the directory itself.
+        """
+        self._level_of, self._nothing, self._can_differ = level_of, nothing, can_differ
         self._entries_left, self._places_max = entries_max, places_max
 
     def look(self, starts: Iterable[str]) -> list[Seen[Level]]:
@@ -53,6 +57,8 @@ class Below(Generic[Level]):
         waiting = [(start, level)]
         while waiting:
             folder, around = waiting.pop()
+            if not self._can_differ(folder):
+                continue
             for path, is_directory in self._entries(folder):
                 level = self._level_of(path)
                 if level != around:

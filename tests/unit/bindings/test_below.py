@@ -65,6 +65,13 @@ def test_outer_things_come_first(tmp_path: Path) -> None:
     assert [item.path.count("/") for item in found] == sorted(item.path.count("/") for item in found)
 
 
+def test_what_cannot_differ_is_not_looked_into(tmp_path: Path) -> None:
+    tree(tmp_path, "big/a", "big/b", "small/x")
+    rule = levels(tmp_path, lambda path: int(not path.endswith(("/a", "/x"))))
+    found = Below(rule, 0, lambda folder: not folder.endswith("/big")).look([str(tmp_path)])
+    assert [item.path.removeprefix(str(tmp_path)) for item in found] == ["", "/small/x"]
+
+
 def test_both_bounds_hold(tmp_path: Path) -> None:
     tree(tmp_path, *(f"f{number}" for number in range(20)))
     with pytest.raises(ToolError, match="would have to be looked at"):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from agent_gate.bindings.below import Below, Seen
 from agent_gate.bindings.descriptors import Descriptor, real_name
 from agent_gate.model.policy import PathGuard, Policy
-from agent_gate.policy.guards.path_patterns import compile_patterns, normal
+from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, normal
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
@@ -93,16 +93,45 @@ class Viewer:
                 return Access.READ
             return Access.NONE
 
-        return Below(access, Access.NONE).look(starts)
+        sections = [rules.section for rules in (readable, writable) if rules is not None]
+        return Below(access, Access.NONE, self._can_differ(sections)).look(starts)
+
+    def _can_differ(self, sections: Sequence[PathGuard]) -> Callable[[str], bool]:
+        """Whether something below a directory may be treated otherwise than the directory itself."""
+        around = self._around
+        if not all(section.allow_hidden for section in sections):
+            return lambda _: True
+        own = [*around.protected, *around.secret]
+        denied = [source for section in sections for source in section.deny_paths]
+        for pattern in self._patterns((*denied, *self._policy.protected_paths), denies=True):
+            own.append(pattern.fixed)
+        parts = []
+        for pattern in self._patterns([source for section in sections for source in section.allow_paths]):
+            (parts if _covers_all(pattern) else own).append(pattern.fixed)
+
+        def can_differ(folder: str) -> bool:
+            inside = f"{folder.rstrip('/')}/"
+            if any(part.startswith(inside) for part in parts):
+                return True
+            return any(f"{part}/".startswith(inside) or inside.startswith(f"{part}/") for part in own)
+
+        return can_differ
+
+    def _patterns(self, sources: Iterable[str], *, denies: bool = False) -> tuple[PathPattern, ...]:
+        return compile_patterns(sources, self._around.working_dir, self._around.links, denies=denies)
 
     def _starts(self, section: PathGuard) -> Iterator[str]:
         """Where the fixed parts of patterns lead; the root stands for what it holds."""
-        around = self._around
-        for pattern in compile_patterns(section.allow_paths, around.working_dir, around.links, denies=False):
+        for pattern in self._patterns(section.allow_paths):
             if not pattern.fixed:
                 yield from _top()
             elif os.path.lexists(pattern.fixed):
                 yield pattern.fixed
+
+
+def _covers_all(pattern: PathPattern) -> bool:
+    """Whether it matches whatever lies below its fixed part, at any depth."""
+    return pattern.matches(f"{pattern.fixed}/\0") and pattern.matches(f"{pattern.fixed}/\0/\0")
 
 
 def _top() -> list[str]:
