@@ -242,5 +242,16 @@ def _seen(ground: Ground) -> list[object]:
     return [facts, ground.victim.read_text(), sorted(os.listdir(ground.outside)), inside]
 
 
+def orphan(name: str, probe: str) -> None:
+    """Runs a command that does not end, and waits to be killed."""
+    with ExitStack() as stack:
+        ground = Ground(Path(tempfile.mkdtemp(prefix="escape-")).resolve(), Path(probe), stack)
+        mark = str(ground.out / "survived")
+        sys.stdout.write(f"{mark}\n")
+        sys.stdout.flush()
+        gate = gate_with(ground, sandbox_named(name))
+        asyncio.run(gate.call("shell.run", argv=["escape", "survive", mark]))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    orphan(*sys.argv[2:]) if sys.argv[1] == "orphan" else main(*sys.argv[1:])

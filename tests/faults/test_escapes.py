@@ -11,7 +11,9 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,37 @@ def _was_held(name: str, result: dict[str, Any]) -> bool:
         code = result["data"]["return_code"]
         return code == 0 or (name in ENDED_FROM_OUTSIDE and code == 128 + 9)
     return name in ENDED_FROM_OUTSIDE and result["error"]["code"] in (2003, 2004)
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "sandlock"])
+def test_a_gate_that_is_killed_takes_its_commands_with_it(sandbox: str, escape: Path) -> None:
+    if not _offer(sandbox).works:
+        pytest.skip(f"this machine has no {sandbox}")
+    words = [sys.executable, "-B", "-m", "tests.faults.escaping", "orphan", sandbox, str(escape)]
+    with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE) as gate:
+        assert gate.stdout is not None
+        mark = gate.stdout.readline().decode().strip()
+        _wait_for(lambda: _processes(mark))
+        gate.kill()
+    _wait_for(lambda: not _processes(mark))
+    shutil.rmtree(Path(mark).parents[2], ignore_errors=True)
+
+
+def _processes(mark: str) -> list[str]:
+    """Commands whose words hold this mark; the sandbox's own processes among them."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (folder / "cmdline").read_bytes():
+                found.append(folder.name)
+    return found
+
+
+def _wait_for(holds: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_every_attempt_is_one_that_the_program_knows(escape: Path, tmp_path: Path) -> None:

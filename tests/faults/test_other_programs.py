@@ -14,6 +14,7 @@ import pytest
 
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
+from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import StorageError
@@ -93,6 +94,34 @@ async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mend
     assert (unknown.status.value, unknown.error and unknown.error.code) == ("unknown", 5002)
     assert settled == ["unknown"], "told and recorded as soon as the ledger can be written again"
     assert verify(tmp_path / "a.db").problems == ()
+
+
+async def test_a_writer_lock_that_a_stopped_process_keeps_refuses_and_then_mends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = ledger_at(tmp_path / "a.db")
+    monkeypatch.setattr("agent_gate.ledger.locks.LOCK_WAIT_S", 0.1)
+    stopped = WriterLock(ledger.files)
+    async with asyncio.timeout(10):
+        with stopped.held(), pytest.raises(StorageError, match="has held the writer lock") as refused:
+            await ledger.commit(Work("default", (entry("1"),)))
+        await until_written(ledger, entry("2"))
+        with stopped.held():
+            await ledger.close()
+    assert refused.value.code == 5002
+    again = ledger_at(tmp_path / "a.db")
+    assert [len(await again.entries_of(call_id)) for call_id in ("1", "2")] == [0, 1]
+    await again.close()
+
+
+async def until_written(ledger: SqliteLedger, draft: Draft) -> None:
+    while True:
+        try:
+            await ledger.commit(Work("default", (draft,)))
+        except StorageError:
+            await asyncio.sleep(0.02)
+        else:
+            return
 
 
 async def until_settled(ledger: object, call_id: str) -> list[str | None]:

@@ -45,7 +45,8 @@ class WriterLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        """Bounded, because the process that holds it may have been stopped."""
+        _wait_for(self._descriptor)
         try:
             yield
         finally:
@@ -122,17 +123,31 @@ class ProjectLocks:
             raise StorageError(f"cannot lock project `{project}`: {error.strerror}") from error
 
 
+def _wait_for(descriptor: int) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    pause = 0.0001
+    while not _is_taken(descriptor):
+        if time.monotonic() > deadline:
+            raise StorageError(
+                f"another process has held the writer lock for {LOCK_WAIT_S:g} s", suggestion="see which: lslocks"
+            )
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.001)
+
+
+def _is_taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 async def _lock(descriptor: int, project: str) -> None:
     deadline = time.monotonic() + LOCK_WAIT_S
     pause = 0.0005
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise StorageError(
-                    f"another process holds the lock of project `{project}`", suggestion="try again later"
-                ) from None
+    while not _is_taken(descriptor):
+        if time.monotonic() > deadline:
+            raise StorageError(f"another process holds the lock of project `{project}`", suggestion="try again later")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, 0.01)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import suppress
 
 from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S
 
@@ -45,13 +46,14 @@ class AnswerNews:
             del self._waiting[call_id]
 
     async def _poll(self) -> None:
-        seen = self._data_version()
+        seen = None
         while self._waiting:
+            with suppress(sqlite3.Error):  # who waits will look for itself, and say what is wrong
+                version = self._data_version()
+                if version != seen:
+                    seen = version
+                    self._tell_resolved()
             await asyncio.sleep(ANSWER_POLL_INTERVAL_S)
-            version = self._data_version()
-            if version != seen:
-                seen = version
-                self._tell_resolved()
 
     def _tell_resolved(self) -> None:
         rows = self._reader.execute("SELECT call_id FROM pending_requests WHERE resolution IS NOT NULL").fetchall()

@@ -281,8 +281,7 @@ class SqliteLedger:
 
     def _finish(self) -> None:
         self._writer.finish()
-        with self._writer_lock.held():
-            self._instance_lock.release()
+        self._instance_lock.release()
         self._writer_lock.close()
 
     def _row(self, sql: str, *values: object) -> Any:

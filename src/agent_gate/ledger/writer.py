@@ -106,9 +106,10 @@ class Writer:
             self._queue.put(None)
 
     def abandon(self) -> None:
-        """Close what was opened, where the thread was never started."""
+        """Close what is open; harmless where it is closed already."""
         self._anchor.close()
-        self._connection.close()
+        with suppress(sqlite3.Error):
+            self._connection.close()
 
     def finish(self) -> None:
         """Write what waits, then close the connection and the anchor."""
@@ -155,10 +156,13 @@ class Writer:
     def _commit_group(self, tickets: Sequence[Ticket]) -> None:
         """Commit, answer, anchor: the callers go on as soon as their entries are durable."""
         works = [ticket.work for ticket in tickets]
-        with self._lock.held():
-            results = self._commit(works)
-            self._deliver(tickets, results)
-            self._after_commit(works, results)
+        try:
+            with self._lock.held():
+                results = self._commit(works)
+                self._deliver(tickets, results)
+                self._after_commit(works, results)
+        except StorageError as error:
+            self._deliver(tickets, [self._stop(error)] * len(tickets))
 
     def _commit(self, works: Sequence[Work]) -> list[Result]:
         """A result for each; nothing is raised, because a caller waits for every one of them."""
@@ -251,25 +255,20 @@ class Writer:
 
     def _sync_anchor_if_due(self) -> None:
         if not self._is_broken and self._anchor.sync_in_s() == 0.0:
-            with self._lock.held():
-                self._sync_anchor()
-
-    def _sync_anchor(self) -> None:
-        try:
-            self._check_file()
-            self._anchor.sync(iso(self._now()))
-        except OSError as error:
-            self._stop(error)
+            try:
+                with self._lock.held():
+                    self._check_file()
+                    self._anchor.sync(iso(self._now()))
+            except (OSError, StorageError) as error:
+                self._stop(error)
 
     def _close_files(self) -> None:
-        with self._lock.held():
+        """Nothing that was acknowledged depends on a clean close."""
+        with suppress(OSError, StorageError), self._lock.held():
             if not self._is_broken and self._anchor.sync_in_s() is not None:
-                self._sync_anchor()
-            self._anchor.close()
-            try:
-                self._connection.close()
-            except sqlite3.Error:
-                return  # nothing that was acknowledged depends on a clean close
+                self._anchor.sync(iso(self._now()))
+            self.abandon()
+        self.abandon()
 
 
 def _resolve_all(pairs: Sequence[tuple[asyncio.Future[Committed], Result]]) -> None:

@@ -68,6 +68,8 @@ class Bubblewrap:
             words = [
                 *_namespaces(),
                 *("--json-status-fd", str(reported), "--block-fd", str(waited_for)),
+                # It keeps a hold of the other end: were the gate killed now, the end of the pipe would count as a start.
+                *("--sync-fd", str(starts_on)),
                 *("--add-seccomp-fd", launch.file(seccomp.program(starts_programs=command.starts_programs))),
                 *_system(),
                 *("--perms", "0644", "--ro-bind-data", launch.file(_PASSWD), "/etc/passwd"),
@@ -82,7 +84,11 @@ class Bubblewrap:
             arguments = launch.file(b"".join(os.fsencode(word) + b"\0" for word in words))
             shown_as = ("--argv0", command.argv[0]) if "--argv0" in options_of(self.bwrap) else ()
             launch.argv = (self.bwrap, "--args", arguments, *shown_as, "--", command.executable, *command.argv[1:])
-            launch.lent = (command.descriptor, *(p.descriptor for p in command.view.places if p.descriptor is not None))
+            launch.lent = (
+                starts_on,
+                command.descriptor,
+                *(p.descriptor for p in command.view.places if p.descriptor is not None),
+            )
         except BaseException:
             launch.close()
             raise

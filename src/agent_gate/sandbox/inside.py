@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_gate.sandbox import seccomp, tree
 
-_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 22, 36, 38
+_PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
 _PR_CAPBSET_DROP = 24
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x2008_0522
@@ -32,14 +32,15 @@ _LIMITS = {
 
 def main(order_file: int, reports: int) -> None:
     """Runs the order in one descriptor and reports into the other: how it ended, or why it never began."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    os.set_inheritable(reports, False)
     with os.fdopen(order_file, "rb") as file:
         order = json.load(file)
-    with os.fdopen(order["starts_on"], "rb") as gate:
-        gate.read()
+    for number in (reports, order["starts_on"], order["lifeline"]):
+        os.set_inheritable(number, False)
+    threading.Thread(target=_end_with_gate, args=(order["lifeline"],), daemon=True).start()
+    if not os.read(order["starts_on"], 1):
+        return
     tmp = tempfile.mkdtemp(prefix="agent-gate-")
     try:
         report: dict[str, Any] = {"exit-code": _run(order, {**order["env"], "TMPDIR": tmp}, tmp)}
@@ -49,6 +50,14 @@ def main(order_file: int, reports: int) -> None:
         tree.kill(os.getpid())
         shutil.rmtree(tmp, ignore_errors=True)
     os.write(reports, json.dumps(report).encode() + b"\n")
+
+
+def _end_with_gate(lifeline: int) -> None:
+    """Nobody writes there: what ends the wait is the end of the gate, or of its interest."""
+    while os.read(lifeline, 1):
+        pass
+    tree.kill(os.getpid())
+    os._exit(1)
 
 
 def _run(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> int:

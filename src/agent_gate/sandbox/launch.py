@@ -18,7 +18,9 @@ class Launch:
     reports: int = -1
     """Where it says what it started and how that ended, one JSON object a line."""
     starts_on: int = -1
-    """The command begins when this is closed."""
+    """The command begins when something is written there; where this is closed before, it never begins."""
+    lifeline: int = -1
+    """Held open here as long as the command may run; when it closes, also because the gate was killed, all is ended."""
     tells_pid: bool = False
     """Whether it reports the first process inside, with whose end all others end; otherwise it adopts and ends them."""
     besides: int = 1
@@ -43,13 +45,11 @@ class Launch:
             os.close(self.own.pop())
 
     def begin(self) -> None:
-        if self.starts_on >= 0:
-            os.close(self.starts_on)
-            self.starts_on = -1
+        os.write(self.starts_on, b"+")
 
     def close(self) -> None:
         self.handed_over()
-        self.begin()
-        if self.reports >= 0:
-            os.close(self.reports)
-            self.reports = -1
+        for number in (self.reports, self.starts_on, self.lifeline):
+            if number >= 0:
+                os.close(number)
+        self.reports = self.starts_on = self.lifeline = -1

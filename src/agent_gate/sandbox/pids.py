@@ -54,6 +54,7 @@ def place_for_bounds(proc: str = "/proc/self") -> Path | None:
     with suppress(OSError):
         for base in _bases(Path(proc)):
             if _works(base):
+                _remove_abandoned(base)
                 return base
     return None
 
@@ -81,6 +82,15 @@ def _shares_pids(group: Path) -> bool:
     with suppress(OSError):
         return "pids" in (group / "cgroup.subtree_control").read_text().split()
     return False
+
+
+def _remove_abandoned(base: Path) -> None:
+    """Groups of gates that were killed before they could."""
+    for group in base.glob("agent-gate-*-*"):
+        pid = group.name.split("-")[2]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            with suppress(OSError):
+                group.rmdir()
 
 
 def _works(base: Path) -> bool:

@@ -60,7 +60,8 @@ class Unconfined:
 def _launch(command: Command, besides: Mapping[str, Any]) -> Launch:
     reports, reported = os.pipe()
     waited_for, starts_on = os.pipe()
-    launch = Launch(reports=reports, starts_on=starts_on, own=[reported, waited_for])
+    watched, lifeline = os.pipe()
+    launch = Launch(reports=reports, starts_on=starts_on, lifeline=lifeline, own=[reported, waited_for, watched])
     try:
         order = {
             "argv": command.argv,
@@ -69,6 +70,7 @@ def _launch(command: Command, besides: Mapping[str, Any]) -> Launch:
             "cwd": command.cwd,
             "env": dict(command.env),
             "starts_on": waited_for,
+            "lifeline": watched,
             "limits": {
                 "data": command.limits.memory_bytes,
                 "file": command.limits.file_bytes,

@@ -15,6 +15,7 @@ from agent_gate.model.limits import (
     FILE_JOBS_MAX,
     FILE_THREADS_MAX,
     OUTPUT_BYTES_MAX,
+    SHELL_COMMANDS_MAX,
     SHELL_MEMORY_BYTES_MAX,
     SHELL_PROCESSES_MAX,
     SHELL_TMP_BYTES_MAX,
@@ -50,6 +51,7 @@ class ShellService:
         """`around` tells where the gate stands under a policy."""
         self._working_dir, self._resolver, self._around = working_dir, resolver, around
         self._choice = choice or Choice()
+        self._running = 0
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return (SHELL_RUN,)
@@ -76,7 +78,13 @@ class ShellService:
 
         async def act(_: BoundCall) -> Json:
             assert sandbox is not None
-            return await self._run(looked, args, policy, sandbox)
+            if self._running >= SHELL_COMMANDS_MAX:
+                raise ToolError(f"{self._running} commands run already", code=2006, suggestion="try again later")
+            self._running += 1
+            try:
+                return await self._run(looked, args, policy, sandbox)
+            finally:
+                self._running -= 1
 
         return Binding((looked.signature,), looked.resources, act, release=looked.release, found=looked.found)
 

@@ -105,7 +105,7 @@ class Viewer:
         denied = [source for section in sections for source in section.deny_paths]
         for pattern in self._patterns((*denied, *self._policy.protected_paths), denies=True):
             own.append(pattern.fixed)
-        parts = []
+        parts: list[str] = []
         for pattern in self._patterns([source for section in sections for source in section.allow_paths]):
             (parts if _covers_all(pattern) else own).append(pattern.fixed)
 
