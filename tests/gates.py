@@ -1,10 +1,11 @@
-"""Gates for tests: a clock that is moved by hand, ids that repeat, tools that note what they did, people on call."""
+"""Gates for tests: a clock that is moved by hand, ids in order, tools that note what they did, people on call."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -56,19 +57,19 @@ class HandClock:
 
 
 class CountedIds:
-    """Ids in the order in which they were made; each maker has its own, as processes do."""
+    """Ids in the order in which they were made; each maker has its own, in whichever process."""
 
     _makers = itertools.count()
 
     def __init__(self) -> None:
-        self._maker = next(self._makers)
+        self._maker = f"{os.getpid():08}{next(self._makers):06}"
         self._next = itertools.count()
 
     def new(self) -> str:
-        return f"{self._maker:06}{next(self._next):020}"
+        return f"{self._maker}{next(self._next):012}"
 
     def salt(self) -> str:
-        return f"salt{self._maker:06}{next(self._next):012}"
+        return f"{self._maker}{next(self._next):08}"
 
 
 class People:

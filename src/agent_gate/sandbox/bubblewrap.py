@@ -68,7 +68,7 @@ class Bubblewrap:
             words = [
                 *_namespaces(),
                 *("--json-status-fd", str(reported), "--block-fd", str(waited_for)),
-                # It keeps a hold of the other end: were the gate killed now, the end of the pipe would count as a start.
+                # It holds the other end too: if the gate is killed now, the end of the pipe must not count as a start.
                 *("--sync-fd", str(starts_on)),
                 *("--add-seccomp-fd", launch.file(seccomp.program(starts_programs=command.starts_programs))),
                 *_system(),
