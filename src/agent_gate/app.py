@@ -30,7 +30,7 @@ from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.policy_watch import PolicyWatch, record_policy, record_tools
 from agent_gate.ports import Clock, Ids, Notifier, Service
-from agent_gate.runtime import Gate, Stages
+from agent_gate.runtime import Gate
 from agent_gate.services.filesystem import FilesystemService
 from agent_gate.services.http import HttpService
 from agent_gate.services.registry import ToolRegistry
@@ -39,6 +39,7 @@ from agent_gate.services.shell import ShellService
 from agent_gate.services.state import StateService
 from agent_gate.system import RandomIds, SystemClock
 from agent_gate.toolkit import hand_of
+from agent_gate.way import Stages
 
 PolicySource = Policy | str | Path | Mapping[str, Json]
 

@@ -45,7 +45,10 @@ class Call:
     intents: list[dict[str, Any]] = field(default_factory=list)
     endings: list[str] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
     tool: str = ""
+    token: str = ""
+    """What its act and its effect leave in the world."""
     lost: bool = False
     """Settled by whoever found it, not by who performed it."""
 
@@ -112,7 +115,10 @@ class Examiner:
         call = self.calls.setdefault(row["call_id"], Call())
         call.tool = row["tool"]
         body = json.loads(row["body"])
+        call.token = body.get("args", {}).get("token", call.token)
         match row["kind"]:
+            case "answered":
+                call.answers.append(row["status"])
             case "performing":
                 call.intents.append(body)
             case "settled":
@@ -131,13 +137,8 @@ class Examiner:
                 yield f"{outcome} was told, {call.endings} is recorded"
 
     def _without_intent(self, acts: Counter[str], effects: Counter[str]) -> Iterable[str]:
-        intents = Counter(intent["args"]["token"] for call in self.calls.values() for intent in call.intents)
-        succeeded = {
-            intent["args"]["token"]
-            for call in self.calls.values()
-            for intent in call.intents
-            if call.endings == ["success"]
-        }
+        intents = Counter(call.token for call in self.calls.values() for _ in call.intents)
+        succeeded = {call.token for call in self.calls.values() if call.intents and call.endings == ["success"]}
         yield from (f"{token} acted without intent" for token in acts if not intents[token])
         yield from (f"{token} acted {count} times" for token, count in acts.items() if count > 1)
         yield from (f"{token} has {count} intents" for token, count in intents.items() if count > 1)
@@ -152,6 +153,8 @@ class Examiner:
                 yield f"{call_id} is settled {len(call.endings)} times"
             if len(call.effects) > (call.endings == ["success"]):
                 yield f"{call_id} is {call.endings} and has effects {call.effects}"
+            if call.tool == "line.ask" and call.intents and call.answers != ["approved"]:
+                yield f"{call_id} was performed, and the answers were {call.answers}"
             if call.lost and call.intents[0]["instance"] not in self._witness.dead:
                 yield f"{call_id} of a live process was settled as unknown"
 

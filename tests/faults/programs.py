@@ -9,13 +9,15 @@ import random
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent_gate.app import open_gate
 from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.model.errors import StorageError
-from agent_gate.model.outcome import Outcome
+from agent_gate.model.approval import Approver
+from agent_gate.model.errors import IdentityError, StorageError
+from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.runtime import Gate
 from agent_gate.system import RandomIds, SystemClock
@@ -23,6 +25,11 @@ from agent_gate.toolkit import tool, transition
 from tests.faults.examiner import Examiner, Witness
 from tests.faults.shim import Fault, disarm, fired, note, record
 
+WITH_QUESTIONS: Mapping[str, Json] = {
+    "rules": [{"pattern": name, "action": "allow"} for name in ("line.append*", "counter.*", "clock.*")]
+}
+"""What no rule speaks of is asked."""
+BOB = Approver("bob")
 RECOVERY_S = 10.0
 WAIT_S = 60.0
 NOBODY = 65_534
@@ -59,6 +66,11 @@ def hands(acts: str) -> list[Callable[..., Any]]:
         await asyncio.sleep(after_s)
         return token
 
+    @tool("line.ask")
+    async def ask(token: str, answer: bool) -> str:
+        leave(f"act {token}")
+        return token
+
     @transition("counter.add")
     def add(inputs: dict[str, Json], state: Json) -> tuple[Json, str]:
         state["n"] = state.get("n", 0) + 1
@@ -68,7 +80,7 @@ def hands(acts: str) -> list[Callable[..., Any]]:
     async def look(token: str) -> str:
         return token
 
-    return [append, add, look]
+    return [append, ask, add, look]
 
 
 def told_of(outcome: Outcome) -> dict[str, Any]:
@@ -96,7 +108,7 @@ async def open_as_nobody(db: str) -> None:
 async def work(db: str, acts: str, name: str, seed: int, lanes: int, repeat: Sequence[Sequence[Any]]) -> None:
     """Calls without end; first those that a predecessor sent and never heard of, under the same request ids."""
     chance = random.Random(seed)
-    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+    async with open_gate(WITH_QUESTIONS, db, tools=hands(acts), approvers=[BOB]) as gate:
         tell({"instance": gate.ledger.instance})
         await asyncio.gather(*(_send(gate, tool_name, args, token) for tool_name, args, token in repeat))
         await asyncio.gather(*(_lane(gate, f"{name}.{seed}.{lane}", chance) for lane in range(lanes)))
@@ -107,11 +119,13 @@ async def _lane(gate: Gate, name: str, chance: random.Random) -> None:
     while True:
         number += 1
         token = f"{name}.{number}"
-        match chance.randrange(4):
-            case 0 | 1:
+        match chance.randrange(5):
+            case 0:
+                await _send(gate, "line.ask", {"token": token, "answer": chance.random() < 0.8}, token)
+            case 1 | 2:
                 pauses = {"before_s": chance.choice([0, 0, 0.01]), "after_s": chance.choice([0, 0, 0.02])}
                 await _send(gate, "line.append", {"token": token, **pauses}, token)
-            case 2:
+            case 3:
                 await _send(gate, "counter.add", {}, token)
             case _:
                 await _send(gate, "clock.look", {"token": token}, token)
@@ -119,8 +133,19 @@ async def _lane(gate: Gate, name: str, chance: random.Random) -> None:
 
 async def _send(gate: Gate, tool_name: str, args: Mapping[str, Json], token: str) -> Outcome:
     tell({"sent": [tool_name, args, token]})
-    outcome = await gate.call(tool_name, args, request_id=token)
+    outcome = await gate.call(tool_name, args, request_id=token, wait=False)
+    if outcome.status is Status.PENDING_APPROVAL:
+        outcome = await _answered(gate, outcome.call_id, approve=args["answer"])
     tell({"outcome": told_of(outcome)})
+    return outcome
+
+
+async def _answered(gate: Gate, call_id: str, *, approve: bool) -> Outcome:
+    """What becomes of a question, which a predecessor may have answered already."""
+    with suppress(IdentityError):
+        await gate.answer(call_id, approve=approve, by=BOB)
+    outcome = await gate.result(call_id)
+    assert outcome is not None
     return outcome
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_gate.history.verify import verify
 from tests.faults.examiner import Examiner, Witness
 from tests.faults.nursery import Child, Nursery
 
@@ -118,6 +119,7 @@ def test_no_kill_loses_an_acknowledged_entry_or_repeats_an_act_or_touches_a_live
             worker.kill()
         nursery.run("create", db=str(crew.db))
         assert examiner.problems(at_rest=True) == []
+    assert verify(crew.db).problems == ()
     lost = sum(call.lost for call in examiner.calls.values())
     print(f"{crew.kills} kills, {examiner.entries} entries, {len(crew.witness.outcomes)} told, {lost} left in doubt")
     assert lost > crew.kills / 10, "kills must hit calls under way, or nothing is proved"

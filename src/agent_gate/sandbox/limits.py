@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import resource
 
 from agent_gate.model.limits import SHELL_OPEN_FILES_MAX
@@ -15,6 +17,8 @@ def limit(pid: int, limits: Limits) -> None:
         (resource.RLIMIT_DATA, limits.memory_bytes),
         # Besides its own first process and the one that reaps it. The kernel exempts root from this one.
         (resource.RLIMIT_NPROC, limits.processes + 2),
+        # What no gate ends, because it was killed just now, ends when it has used up all time that it could have had.
+        (resource.RLIMIT_CPU, math.ceil(limits.timeout_s) * (os.cpu_count() or 1) + 1),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, SHELL_OPEN_FILES_MAX),
         (resource.RLIMIT_MEMLOCK, 0),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agent_gate.model.errors import ToolError
+from agent_gate.sandbox import tree
+from agent_gate.sandbox.child import Child
 from agent_gate.sandbox.choice import Sandbox
 from agent_gate.sandbox.command import Access, Place
 from agent_gate.sandbox.running import run
@@ -96,6 +99,24 @@ async def test_a_cancelled_call_leaves_nothing_behind(sandbox: Sandbox) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert _sleeping("79.79") == []
+
+
+async def test_a_command_that_nobody_tells_to_begin_does_not_begin(sandbox: Sandbox) -> None:
+    """Also where there is nobody left who could: the gate was killed."""
+    with made(["sleep", "76.76"]) as command:
+        launch = sandbox.wrap(command)
+        outer = Child(launch.argv, launch.inherited)
+        launch.handed_over()
+        launch.close()
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(outer.end(), 1)
+            assert _sleeping("76.76") == []
+        finally:
+            tree.kill(outer.pid)
+            outer.kill()
+            await outer.end()
+            outer.close()
 
 
 async def test_more_output_than_allowed_is_an_error_and_ends_the_command(sandbox: Sandbox) -> None:

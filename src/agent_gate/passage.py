@@ -1,0 +1,111 @@
+"""One call on its way: what it has reached so far, and what that means for who waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from agent_gate.model.approval import Approver, Question
+from agent_gate.model.call import CallRequest
+from agent_gate.model.charge import Charge
+from agent_gate.model.entry import (
+    Claim,
+)
+from agent_gate.model.errors import Problem
+from agent_gate.model.moment import iso
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.record import reason_of
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.pipeline.hold import Resolution
+from agent_gate.ports import Prepared
+
+Judged: TypeAlias = tuple[Prepared, Verdict]
+
+
+@dataclass(slots=True)
+class Passage:
+    """One call on its way: what it has reached so far."""
+
+    request: CallRequest
+    call_id: str
+    args: Mapping[str, Json]
+    started_at: float
+    claim: Claim | None
+    pending: asyncio.Future[Outcome]
+    """Resolved when a question is put, for a caller that does not wait."""
+    opened: bool = False
+    question: Question | None = None
+    """The last one that was put."""
+    agreed: bool = False
+    """Whether it was answered with yes."""
+    shown: Judged | None = None
+    """What the question was about."""
+    resolution: Resolution | None = None
+    reserved: tuple[Charge, ...] = ()
+    """What the ledger already counts for this call."""
+    bound: Prepared | None = None
+    waiters: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    """One for each caller, so that one who gives up takes nothing from the others."""
+
+    def release(self) -> None:
+        """Give back what binding holds; nothing is held while a person thinks."""
+        if self.bound is not None:
+            self.bound.release()
+            self.bound = None
+
+    @property
+    def held(self) -> bool:
+        return self.question is not None
+
+
+def covers(approved: Question | None, verdict: Verdict) -> bool:
+    """Whether what was approved is all that this verdict asks for: no other role, quorum or layer."""
+    if approved is None:
+        return False
+    required = verdict.requirement
+    shown_layers = {reason["layer"] for reason in approved.reasons}
+    return (
+        verdict.decision is Decision.ASK
+        and all(Approver("", approved.approver_roles).has_role(role) for role in required.approver_roles)
+        and required.approvers_required <= approved.approvers_required
+        and all(reason.layer in shown_layers for reason in verdict.reasons)
+    )
+
+
+def still_open(question: Question) -> Outcome:
+    """The answer to who does not wait, or cannot: the call goes on when a person has decided."""
+    return Outcome(
+        call_id=question.call_id,
+        request_id="" if question.request_id == question.call_id else question.request_id,
+        status=Status.PENDING_APPROVAL,
+        message="a person must agree",
+        signatures=question.signatures,
+        decision=Decision.ASK,
+        reasons=tuple(reason_of(reason, Decision.ASK) for reason in question.reasons),
+        started_at=question.created_at,
+        expires_at=question.expires_at,
+    )
+
+
+def run_timeout(stage: str) -> Problem:
+    return Problem(1008, "the run's global timeout has passed", "raise global_timeout_seconds", stage)
+
+
+def refusal(resolution: Resolution) -> Problem:
+    if resolution.how == "expired":
+        return Problem(1016, "nobody answered in time", "make the call again when somebody is there", "hold")
+    if resolution.how == "withdrawn":
+        return Problem(1020, "the call was withdrawn before anybody answered", stage="hold")
+    return Problem(1015, f"`{resolution.by}` said no", "ask them why", "hold")
+
+
+def resolution_fields(resolution: Resolution | None) -> dict[str, str] | None:
+    if resolution is None:
+        return None
+    fields = {"resolution": resolution.how, "resolved_at": iso(resolution.at)}
+    if resolution.by:
+        fields["resolved_by"] = resolution.by
+    return fields

@@ -1,0 +1,358 @@
+"""The way of one call from bind to settle: each stage in turn, and again where the world moved in between."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from agent_gate.model.approval import Question
+from agent_gate.model.call import CallRequest
+from agent_gate.model.ending import Ending
+from agent_gate.model.entry import (
+    AlreadyClosed,
+    Applied,
+    Committed,
+    NoRoom,
+    NotOpen,
+    ProjectState,
+    RequestTaken,
+    StateMoved,
+)
+from agent_gate.model.errors import Problem, StorageError
+from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLLS_MAX, REBIND_TRIES_MAX
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.record import outcome_of, output_blob
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.passage import Judged, Passage, covers, refusal, resolution_fields, run_timeout, still_open
+from agent_gate.pipeline.admit import Admission, closed_problem, other_arguments
+from agent_gate.pipeline.bind import Binder
+from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.effects import Effects
+from agent_gate.pipeline.hold import NEWS_WAIT_S, Holder, Resolution
+from agent_gate.pipeline.perform import Performer, needs_intent
+from agent_gate.pipeline.settle import Settler
+from agent_gate.pipeline.tally import Tally
+from agent_gate.policy.judge import Judge
+from agent_gate.policy.layers import no_room
+from agent_gate.policy.limits import outstanding
+from agent_gate.ports import Clock, Ledger, Prepared
+
+_log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    admission: Admission
+    binder: Binder
+    holder: Holder
+    performer: Performer
+    settler: Settler
+    effects: Effects
+    tally: Tally
+
+
+class Way:
+    """Drives a passage; whatever happens on it ends in one outcome."""
+
+    def __init__(self, stages: Stages, judge: Judge, ledger: Ledger, clock: Clock) -> None:
+        self.judge = judge
+        self.ledger = ledger
+        self.clock = clock
+        self._stages = stages
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._waiting: set[asyncio.Task[Any]] = set()
+        """Calls that wait for a person; the gate does not wait for them when it closes."""
+        self._closing = False
+
+    def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
+        """What may be written down of arguments that are not bound: without the tool's secrets."""
+        return self._stages.binder.recordable(tool, args)
+
+    async def _recorded(self, call_id: str) -> Outcome | None:
+        entries = await self.ledger.entries_of(call_id)
+        return outcome_of(entries, await self.ledger.blob(output_blob(call_id)))
+
+    async def _outcome_of_other(self, call_id: str, wait: bool) -> Outcome:
+        """The outcome of the call that had this request first; the wait for it is joined, within bounds."""
+        problem = Problem(2007, "the call with this request id is under way in another process", "ask again later")
+        answer = Outcome(call_id=call_id, status=Status.UNKNOWN, error=problem)
+        late_polls = 0
+        for _ in range(JOIN_POLLS_MAX):
+            found = await self.ledger.question(call_id)
+            outcome = await self._recorded(call_id)
+            if outcome is not None:
+                return outcome
+            if found is not None:
+                answer = still_open(found[0])
+                late_polls += self.clock.now() >= found[0].expires_at
+            if not wait or late_polls > JOIN_LATE_POLLS_MAX:
+                break
+            await self.ledger.wait_for_answer(call_id, NEWS_WAIT_S)
+        return answer
+
+    async def _drive(self, passage: Passage) -> Outcome:
+        try:
+            for _ in range(REBIND_TRIES_MAX):
+                outcome = await self._attempt(passage)
+                if outcome is not None:
+                    return outcome
+        except StorageError as error:
+            return self._unrecorded(passage, error.problem)
+        except Exception as error:
+            _log.exception("the gate itself failed on call %s", passage.call_id)
+            return self._unrecorded(passage, Problem(2003, f"the gate itself failed: {type(error).__name__}"))
+        finally:
+            passage.release()
+        return self._unrecorded(passage, Problem(5002, "the state moved too often under this call", "try again"))
+
+    async def _attempt(self, passage: Passage) -> Outcome | None:
+        """From bind to settle; None where the state moved so that the verdict must be reached again."""
+        judged = await self._judge(passage)
+        if isinstance(judged, Problem):
+            return await self._unjudged(passage, judged)
+        if judged[1].decision is Decision.ASK:
+            agreed = await self._hold(passage, judged)
+            if isinstance(agreed, Outcome):
+                return agreed
+            judged = agreed
+        prepared, verdict = judged
+        if verdict.problem is not None:
+            return await self._settle(passage, prepared, verdict, Ending.denied(verdict.problem))
+        if self._run_is_over(passage.request):
+            return await self._settle(passage, prepared, verdict, Ending.denied(run_timeout("perform")))
+        if prepared.transition is not None:
+            return await self._perform_pure(passage, prepared, verdict)
+        return await self._perform(passage, prepared, verdict)
+
+    async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
+        """Bind and decide, under one policy; what a person has agreed to must still be what would be done."""
+        passage.release()
+        judge = self.judge
+        own = tuple(replace(charge, amount=-charge.amount) for charge in passage.reserved)
+        prepared = await self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own)
+        if isinstance(prepared, Problem):
+            return prepared
+        passage.bound = prepared
+        if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
+            return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
+        return prepared, decide(prepared, judge)
+
+    async def _unjudged(self, passage: Passage, problem: Problem) -> Outcome:
+        """A call that could not be judged; one that was already shown to a person ends as what was shown."""
+        if passage.shown is None:
+            return await self._settle_unbound(passage, problem)
+        denied = problem.code < 2000
+        ending = Ending.denied(problem) if denied else Ending.failed(problem, acted=False)
+        return await self._settle(passage, *passage.shown, ending)
+
+    async def _hold(self, passage: Passage, judged: Judged) -> Judged | Outcome:
+        """Ask until somebody agreed to what would be done now; bind and decide run again after each yes."""
+        prepared, verdict = judged
+        while verdict.decision is Decision.ASK and not (passage.agreed and covers(passage.question, verdict)):
+            asked = await self._put_question(passage, prepared, verdict)
+            if isinstance(asked, Outcome):
+                return asked
+            self._tell_pending(passage, verdict, asked)
+            passage.release()
+            resolution = passage.resolution = await self._wait_for_answer(asked)
+            if resolution is None:
+                return still_open(asked)
+            if resolution.how != "approved":
+                return await self._settle(passage, prepared, verdict, Ending.denied(refusal(resolution)))
+            passage.agreed = True
+            again = await self._judge(passage)
+            if isinstance(again, Problem):
+                return await self._unjudged(passage, again)
+            prepared, verdict = again
+        return prepared, verdict
+
+    async def _wait_for_answer(self, question: Question) -> Resolution | None:
+        """None where the gate closes first: the question stays open."""
+        task = asyncio.current_task()
+        if self._closing or task is None:
+            return None
+        self._waiting.add(task)
+        try:
+            return await self._stages.holder.wait(question)
+        except asyncio.CancelledError:
+            if self._closing:
+                return None
+            raise
+        finally:
+            self._waiting.discard(task)
+
+    async def _put_question(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Question | Outcome:
+        """A new question, unless one is still unanswered; the outcome where it may not be put."""
+        if passage.question is None or passage.agreed:
+            charges = outstanding(prepared.charges, passage.reserved)
+            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.question, charges)
+            if isinstance(asked, Problem):
+                return await self._settle(passage, prepared, verdict, Ending.denied(asked))
+            if not isinstance(asked, Question):
+                return await self._refused(passage, prepared, verdict, asked)
+            passage.question, passage.agreed = asked, False
+            passage.reserved += charges
+        passage.shown = prepared, verdict
+        return passage.question
+
+    def _tell_pending(self, passage: Passage, verdict: Verdict, question: Question) -> None:
+        if not passage.pending.done():
+            passage.pending.set_result(
+                replace(
+                    still_open(question),
+                    request_id=passage.request.request_id or "",
+                    reasons=verdict.reasons,
+                    started_at=passage.started_at,
+                )
+            )
+
+    async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
+        """The intent, the act, the outcome; None where the state that was judged has moved before the intent."""
+        if needs_intent(prepared.declaration):
+            kept = await self._stages.performer.keep(prepared)
+            if isinstance(kept, Ending):
+                return await self._settle(passage, prepared, verdict, kept)
+            committed = await self._intend(passage, prepared, verdict, kept)
+            if committed is None:
+                return None
+            if not isinstance(committed, Applied):
+                return await self._refused(passage, prepared, verdict, committed)
+        ending = await self._stages.performer.act(prepared)
+        return await self._settle(passage, prepared, verdict, ending)
+
+    async def _intend(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
+    ) -> Committed | None:
+        if not self.judge.needs_state(prepared.hand.declaration):
+            return await self._commit_intent(passage, prepared, verdict, kept)
+        project = passage.request.project
+        async with self.ledger.lock_project(project):
+            if (await self.ledger.state(project)).version != prepared.facts.state_version:
+                return None
+            return await self._commit_intent(passage, prepared, verdict, kept)
+
+    async def _commit_intent(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
+    ) -> Committed:
+        claim = None if passage.held else passage.claim
+        charges = outstanding(prepared.charges, passage.reserved)
+        first = not passage.held
+        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first, kept)
+        if isinstance(committed, Applied):
+            passage.opened = True
+            passage.reserved += charges
+        return committed
+
+    async def _perform_pure(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
+        """Under the project's lock; where the state moved since bind, bind and decide run again."""
+        project = passage.request.project
+        schema = await self.ledger.state_schema(project)
+        async with self.ledger.lock_project(project):
+            state = await self.ledger.state(project)
+            if state.version != prepared.facts.state_version:
+                again = await self._judge(passage, state)
+                if isinstance(again, Problem):
+                    return await self._unjudged(passage, again)
+                prepared, verdict = again
+                if verdict.decision is not Decision.ALLOW and not (
+                    passage.agreed and covers(passage.question, verdict)
+                ):
+                    return None
+            ending = self._stages.performer.transit(prepared, state, schema)
+            return await self._settle_or_move(passage, prepared, verdict, ending)
+
+    async def _settle(self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending) -> Outcome:
+        outcome = await self._settle_or_move(passage, prepared, verdict, ending)
+        assert outcome is not None, "only a pure tool's settling can find the state moved"
+        return outcome
+
+    async def _settle_or_move(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending
+    ) -> Outcome | None:
+        outcome, committed, effect_id = await self._stages.settler.settle(
+            prepared,
+            verdict,
+            ending,
+            started_at=passage.started_at,
+            claim=passage.claim,
+            opened=passage.opened,
+            held=passage.held,
+            reserved=passage.reserved,
+            resolution=resolution_fields(passage.resolution),
+        )
+        if isinstance(committed, Applied):
+            if effect_id is not None:
+                self._start(self._stages.effects.run(prepared, outcome, effect_id))
+            return outcome
+        if isinstance(committed, StateMoved):
+            return None
+        return await self._refused(passage, prepared, verdict, committed)
+
+    async def _refused(self, passage: Passage, prepared: Prepared, verdict: Verdict, committed: Committed) -> Outcome:
+        """The ledger had the last word: what was there at bind is not there at commit."""
+        match committed:
+            case NoRoom(charge, used):
+                return await self._settle(passage, prepared, verdict, Ending.denied(no_room(charge, used)))
+            case NotOpen(status):
+                problem = closed_problem(passage.request.project, status)
+                return await self._settle(passage, prepared, verdict, Ending.denied(problem))
+            case RequestTaken(call_id, input_hash):
+                assert passage.claim is not None
+                if input_hash == passage.claim.input_hash:
+                    return await self._outcome_of_other(call_id, passage.request.wait)
+                problem = other_arguments(passage.claim.request_id)
+                passage.claim = None
+                return await self._settle(passage, prepared, verdict, Ending.failed(problem, acted=False))
+            case AlreadyClosed(call_id):
+                return await self._outcome_of_other(call_id, wait=False)
+            case _:
+                raise AssertionError(f"not an answer to settling: {committed}")
+
+    async def _settle_unbound(self, passage: Passage, problem: Problem) -> Outcome:
+        outcome, committed = await self._stages.settler.settle_unbound(
+            passage.request,
+            passage.call_id,
+            self.recordable(passage.request.tool, passage.args),
+            problem,
+            started_at=passage.started_at,
+            admitted=True,
+            claim=passage.claim,
+            held=passage.held,
+            reserved=passage.reserved,
+        )
+        if not isinstance(committed, RequestTaken):
+            return outcome
+        assert passage.claim is not None
+        if committed.input_hash == passage.claim.input_hash:
+            return await self._outcome_of_other(committed.call_id, passage.request.wait)
+        problem = other_arguments(passage.claim.request_id)
+        passage.claim = None
+        return await self._settle_unbound(passage, problem)
+
+    def _run_is_over(self, request: CallRequest) -> bool:
+        return request.run_ends_at is not None and self.clock.monotonic() >= request.run_ends_at
+
+    def _unrecorded(self, passage: Passage, problem: Problem) -> Outcome:
+        """The ledger cannot be written: an act that had begun is in doubt, anything else did not happen."""
+        if passage.opened:
+            problem = replace(problem, detail=f"performed, but its outcome could not be recorded: {problem.detail}")
+        return Outcome(
+            call_id=passage.call_id,
+            request_id=passage.request.request_id or "",
+            status=Status.UNKNOWN if passage.opened else Status.ERROR,
+            error=problem.at("settle"),
+            started_at=passage.started_at,
+            ended_at=self.clock.now(),
+        )
