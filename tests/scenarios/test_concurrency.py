@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import random
 import sqlite3
 import threading
@@ -21,7 +22,8 @@ from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
 from agent_gate.model.call import Agent
 from agent_gate.model.entry import Draft, Kind, ProjectChange, Work
-from agent_gate.model.limits import BLOCKING_THREADS_MAX
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import BLOCKING_THREADS_MAX, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.toolkit import tool
@@ -261,6 +263,56 @@ class TestGoingAway:
         assert recorded(db, "effect") == {"unknown": 1}
         assert recorded(db, "settled") == {"success": 1}
         assert acts.read_text() == "effect\n"
+
+
+class TestEffects:
+    @pytest.mark.parametrize(
+        ("end", "code"),
+        [
+            (KeyError("x"), 2003),
+            (TimeoutError("its own"), 2003),
+            (SystemExit(1), 2003),
+            (asyncio.CancelledError(), 2003),
+            (ToolError("not now", code=2006), 2006),
+            (object(), 2003),
+            (float("nan"), 2003),
+            ("x" * (OUTPUT_BYTES_MAX + 1), 2005),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    async def test_however_an_effect_ends_it_is_recorded_and_the_gate_goes_on(
+        self, tmp_path: Path, end: object, code: int
+    ) -> None:
+        async def effect(outcome: dict[str, Json]) -> object:
+            if isinstance(end, BaseException):
+                raise end
+            return end
+
+        async with a_gate(tmp_path, ALLOW_ALL, sender([], post_execution=effect), counter()) as gate:
+            outcome = await gate.call("mail.send")
+            assert (await gate.call("counter.add")).ok
+        (found,) = bodies(tmp_path / "gate.db", "effect")
+        assert outcome.ok
+        assert found["error"]["code"] == code
+
+    async def test_an_effect_that_takes_too_long_is_cut_off(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agent_gate.pipeline.effects.EFFECT_TIMEOUT_S", 0.01)
+
+        async def effect(outcome: dict[str, Json]) -> None:
+            await asyncio.Event().wait()
+
+        async with a_gate(tmp_path, ALLOW_ALL, sender([], post_execution=effect)) as gate:
+            assert (await gate.call("mail.send")).ok
+        (found,) = bodies(tmp_path / "gate.db", "effect")
+        assert found["error"]["code"] == 2004
+
+
+def bodies(db: Path, kind: str) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(db)) as connection:
+        rows = connection.execute("SELECT body FROM entries WHERE kind = ? ORDER BY id", (kind,)).fetchall()
+    return [json.loads(body) for (body,) in rows]
 
 
 def recorded(db: Path, kind: str) -> dict[str, int]:

@@ -89,6 +89,8 @@ SHELL_CHUNK_BYTES = 65_536
 SHELL_TMP_BYTES_MAX = 67_108_864
 """Of its own /tmp, and of shared memory as much again."""
 SHELL_WATCH_INTERVAL_S = 0.02
+PREVIEW_CHANGES_MAX = 200
+"""Files that a simulation shows as changed."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
 VIEW_PLACES_MAX = 2_000

@@ -9,7 +9,7 @@ from typing import Any
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import GateError, Problem, StorageError
-from agent_gate.model.limits import EFFECT_TIMEOUT_S
+from agent_gate.model.limits import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.ports import Clock, Ids, Ledger, Prepared
@@ -50,14 +50,25 @@ class Effects:
     async def _act(self, prepared: Prepared, outcome: Outcome) -> tuple[Problem | None, Any]:
         effect = prepared.hand.post_execution
         assert effect is not None
+        scope = asyncio.timeout(EFFECT_TIMEOUT_S)
         try:
-            async with asyncio.timeout(EFFECT_TIMEOUT_S):
+            async with scope:
                 data = await effect(outcome.to_json())
-            canonical(data)
-        except TimeoutError:
-            return Problem(2004, f"the effect did not end within {EFFECT_TIMEOUT_S:g} s"), None
+            size = len(canonical(data))
         except GateError as error:
             return error.problem, None
-        except Exception as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if scope.expired():
+                return Problem(2004, f"the effect did not end within {EFFECT_TIMEOUT_S:g} s"), None
+            if _is_being_cancelled():
+                raise
             return Problem(2003, f"the effect failed: {type(error).__name__}: {error}"[:1000]), None
+        if size > OUTPUT_BYTES_MAX:
+            return Problem(2005, f"the effect's result has {size} bytes, more than {OUTPUT_BYTES_MAX}"), None
         return None, data
+
+
+def _is_being_cancelled() -> bool:
+    """By the gate itself, not by what the effect awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

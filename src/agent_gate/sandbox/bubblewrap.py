@@ -60,6 +60,11 @@ class Bubblewrap:
     def __init__(self, bwrap: str) -> None:
         self.bwrap = bwrap
 
+    @property
+    def layers(self) -> bool:
+        """Whether it can let a command write into layers that are thrown away."""
+        return "--overlay" in options_of(self.bwrap)
+
     def wrap(self, command: Command) -> Launch:
         reports, reported = os.pipe()
         waited_for, starts_on = os.pipe()
@@ -95,6 +100,12 @@ class Bubblewrap:
         return launch
 
 
+def _bound(command: Command) -> list[int]:
+    """Descriptors that are bound, and closed when they have been."""
+    shown = (place for place in command.view.places if place.path not in command.layers)
+    return [place.descriptor for place in shown if place.descriptor is not None]
+
+
 def _namespaces() -> Iterator[str]:
     yield from ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
     yield from ("--unshare-cgroup-try", "--disable-userns", "--uid", str(NOBODY), "--gid", str(NOBODY))
@@ -120,7 +131,11 @@ def _seen(command: Command) -> Iterator[str]:
     shown: list[str] = []
     for place in command.view.places:
         if not _lies_below(place.path, _NEVER_SHOWN):
-            yield from _place(place, quietly=not command.starts_programs)
+            layer = command.layers.get(place.path) if place.access is Access.WRITE else None
+            if layer is not None:
+                yield from ("--overlay-src", place.path, "--overlay", f"{layer}/upper", f"{layer}/work", place.path)
+            else:
+                yield from _place(place, quietly=not command.starts_programs)
             if place.access is not Access.NONE and place.is_directory:
                 shown.append(place.path)
     for folder in (command.cwd, *command.view.folders):

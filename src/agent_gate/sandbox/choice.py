@@ -27,6 +27,9 @@ class Sandbox(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def layers(self) -> bool: ...
+
     def wrap(self, command: Command) -> Launch: ...
 
 

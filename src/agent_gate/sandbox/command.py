@@ -57,6 +57,8 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     starts_programs: bool = False
     """Otherwise the kernel refuses it another process."""
+    layers: Mapping[str, str] = field(default_factory=dict)
+    """Where, by directory, what it writes goes instead: nothing of it then happens."""
 
 
 @dataclass(frozen=True, slots=True)

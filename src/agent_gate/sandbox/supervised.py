@@ -29,6 +29,7 @@ _METADATA_CALLS = (
 
 class Sandlock:
     name = "sandlock"
+    layers = False
 
     def wrap(self, command: Command) -> Launch:
         places = command.view.places
@@ -52,6 +53,7 @@ class Unconfined:
     """`sandbox: off`: limits of time, memory and output hold, and nothing keeps it from what its user may do."""
 
     name = "off"
+    layers = False
 
     def wrap(self, command: Command) -> Launch:
         return _launch(command, {})

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 
 from agent_gate.bindings.descriptors import Descriptor
+from agent_gate.bindings.layers import changes
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.builtin import SHELL_RUN
@@ -27,7 +32,7 @@ from agent_gate.policy.guards.paths import printable
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.ports import Binding, Hand, Judge
 from agent_gate.sandbox.choice import Choice, Sandbox
-from agent_gate.sandbox.command import Command, Finished, Limits
+from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.running import run
 from agent_gate.services.shell.environment import environment
 from agent_gate.services.shell.looking import Looked, look
@@ -75,45 +80,104 @@ class ShellService:
         section = policy.guards.shell_run
         sandbox = await self._choice.pick(section.sandbox) if section is not None else None
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
-
-        async def act(_: BoundCall) -> Json:
-            assert sandbox is not None
-            if self._running >= SHELL_COMMANDS_MAX:
-                raise ToolError(f"{self._running} commands run already", code=2006, suggestion="try again later")
-            self._running += 1
-            try:
-                return await self._run(looked, args, policy, sandbox)
-            finally:
-                self._running -= 1
-
+        act = Act(self, looked, args, policy, sandbox)
         return Binding((looked.signature,), looked.resources, act, release=looked.release, found=looked.found)
 
-    async def _run(self, looked: Looked, args: Mapping[str, Json], policy: Policy, sandbox: Sandbox) -> Json:
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One of the places for commands that run at once."""
+        if self._running >= SHELL_COMMANDS_MAX:
+            raise ToolError(f"{self._running} commands run already", code=2006, suggestion="try again later")
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    def viewer(self, policy: Policy) -> Viewer:
+        return Viewer(policy, self._around(policy))
+
+
+class Act:
+    """Runs exactly what was looked at, once it has been judged."""
+
+    def __init__(
+        self, service: ShellService, looked: Looked, args: Mapping[str, Json], policy: Policy, sandbox: Sandbox | None
+    ) -> None:
+        self._service, self._looked, self._args, self._policy = service, looked, args, policy
+        self._sandbox = sandbox
+
+    async def __call__(self, _: BoundCall) -> Json:
+        async with self._command() as command:
+            return _result(await self._run(command))
+
+    async def preview(self, _: BoundCall) -> Json:
+        """The same, with all that it writes thrown away; `changes` tells what that would have been."""
+        assert self._sandbox is not None
+        if not self._sandbox.layers:
+            raise ToolError(
+                f"the sandbox {self._sandbox.name} cannot show changes without making them",
+                code=2006,
+                suggestion="install bubblewrap 0.11 or newer",
+            )
+        with tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch:
+            async with self._command() as command:
+                layered = replace(command, layers=_layers(command, scratch))
+                result = _result(await self._run(layered))
+                changed = await _THREADS.run(partial(_changes, layered))
+        return {**result, "changes": changed}
+
+    async def _run(self, command: Command) -> Finished:
+        assert self._sandbox is not None
+        with self._service.place():
+            return await run(command, self._sandbox.wrap(command))
+
+    @asynccontextmanager
+    async def _command(self) -> AsyncIterator[Command]:
+        looked, policy = self._looked, self._policy
         section, use, executable = policy.guards.shell_run, looked.use, looked.executable
         assert section is not None
         assert use is not None
         assert executable is not None
-        here = looked.targets.get(".")
-        if "cwd" in looked.resources and here is not None and here.kind != "directory":
-            kind = "does not exist" if here.kind == "absent" else f"is a {here.kind}"
-            raise ToolError(f"cwd `{printable(here.path)}` {kind}", code=2002, suggestion="name a directory")
-        viewer = Viewer(policy, self._around(policy))
-        view, held = await _THREADS.run(partial(viewer.view, looked, use), *_descriptors(looked))
+        _refuse_bad_directory(looked)
+        work = partial(self._service.viewer(policy).view, looked, use)
+        view, held = await _THREADS.run(work, *_descriptors(looked))
         try:
-            command = Command(
+            yield Command(
                 executable.path,
                 executable.descriptor.number,
                 looked.argv,
                 looked.cwd,
-                _limits(policy, args.get("timeout")),
+                _limits(policy, self._args.get("timeout")),
                 view,
-                environment(args.get("env") or {}, section, use),
+                environment(self._args.get("env") or {}, section, use),
                 use.starts_programs,
             )
-            return _result(await run(command, sandbox.wrap(command)))
         finally:
             for descriptor in held:
                 descriptor.leave()
+
+
+def _refuse_bad_directory(looked: Looked) -> None:
+    here = looked.targets.get(".")
+    if "cwd" in looked.resources and here is not None and here.kind != "directory":
+        kind = "does not exist" if here.kind == "absent" else f"is a {here.kind}"
+        raise ToolError(f"cwd `{printable(here.path)}` {kind}", code=2002, suggestion="name a directory")
+
+
+def _layers(command: Command, scratch: str) -> dict[str, str]:
+    """One for each directory that it may write; a single file that it may write is shown read-only."""
+    layers = {}
+    for number, place in enumerate(command.view.places):
+        if place.access is Access.WRITE and place.is_directory:
+            layers[place.path] = f"{scratch}/{number}"
+            for name in ("upper", "work"):
+                os.makedirs(f"{scratch}/{number}/{name}")
+    return layers
+
+
+def _changes(command: Command) -> list[dict[str, Json]]:
+    return [change for folder, layer in command.layers.items() for change in changes(folder, f"{layer}/upper")]
 
 
 def _descriptors(looked: Looked) -> list[Descriptor]:
