@@ -9,7 +9,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -38,43 +37,42 @@ def main(order_file: int, reports: int) -> None:
         order = json.load(file)
     for number in (reports, order["starts_on"], order["lifeline"]):
         os.set_inheritable(number, False)
-    threading.Thread(target=_end_with_gate, args=(order["lifeline"],), daemon=True).start()
+    threading.Thread(target=_end_with_gate, args=(order["lifeline"], order["tmp"]), daemon=True).start()
     if not os.read(order["starts_on"], 1):
         return
-    tmp = tempfile.mkdtemp(prefix="agent-gate-")
     try:
-        report: dict[str, Any] = {"exit-code": _run(order, {**order["env"], "TMPDIR": tmp}, tmp)}
+        report: dict[str, Any] = {"exit-code": _run(order)}
     except Exception as error:
         report = {"failed": f"{type(error).__name__}: {error}"}
     finally:
         tree.kill(os.getpid())
-        shutil.rmtree(tmp, ignore_errors=True)
     os.write(reports, json.dumps(report).encode() + b"\n")
 
 
-def _end_with_gate(lifeline: int) -> None:
+def _end_with_gate(lifeline: int, tmp: str) -> None:
     """Nobody writes there: what ends the wait is the end of the gate, or of its interest."""
     while os.read(lifeline, 1):
         pass
     tree.kill(os.getpid())
+    shutil.rmtree(tmp, ignore_errors=True)
     os._exit(1)
 
 
-def _run(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> int:
+def _run(order: Mapping[str, Any]) -> int:
     for name, most in order["limits"].items():
         hard = resource.getrlimit(_LIMITS[name])[1]
         within = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(_LIMITS[name], (within, within))
-    return _run_locked(order, env, tmp) if "sandlock" in order else _run_freely(order, env)
+    return _run_locked(order) if "sandlock" in order else _run_freely(order)
 
 
-def _run_freely(order: Mapping[str, Any], env: Mapping[str, str]) -> int:
+def _run_freely(order: Mapping[str, Any]) -> int:
     descriptor = order["descriptor"]
     done = subprocess.run(  # noqa: S603 -- judged by the gate
         order["argv"],
         executable=f"/proc/self/fd/{descriptor}",
         pass_fds=(descriptor,),
-        env=env,
+        env=order["env"],
         cwd=order["cwd"],
         stdin=subprocess.DEVNULL,
         check=False,
@@ -82,7 +80,7 @@ def _run_freely(order: Mapping[str, Any], env: Mapping[str, str]) -> int:
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
-def _run_locked(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> int:
+def _run_locked(order: Mapping[str, Any]) -> int:
     from sandlock import ExitReason, Sandbox, StdioMode  # noqa: PLC0415 -- only here, and only where it is installed
 
     judged, there = os.fstat(order["descriptor"]), os.stat(order["executable"])
@@ -92,14 +90,14 @@ def _run_locked(order: Mapping[str, Any], env: Mapping[str, str], tmp: str) -> i
     rules = order["sandlock"]
     sandbox = Sandbox(
         fs_readable=rules["readable"],
-        fs_writable=[*rules["writable"], tmp],
+        fs_writable=[*rules["writable"], order["tmp"]],
         fs_denied=rules["denied"],
         extra_deny_syscalls=rules["deny_syscalls"],
         max_memory=rules["memory_bytes"],
         max_processes=rules["processes"],
         cwd=order["cwd"],
         clean_env=True,
-        env=env,
+        env=order["env"],
     )
     outputs = _own_outputs()
     _drop_capabilities()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field
 
 
@@ -21,6 +22,8 @@ class Launch:
     """The command begins when something is written there; where this is closed before, it never begins."""
     lifeline: int = -1
     """Held open here as long as the command may run; when it closes, also because the gate was killed, all is ended."""
+    scratch: str = ""
+    """A directory for the command's temporary files, removed with the launch."""
     tells_pid: bool = False
     """Whether it reports the first process inside, with whose end all others end; otherwise it adopts and ends them."""
     besides: int = 1
@@ -53,3 +56,5 @@ class Launch:
             if number >= 0:
                 os.close(number)
         self.reports = self.starts_on = self.lifeline = -1
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,12 +66,14 @@ def _launch(command: Command, besides: Mapping[str, Any]) -> Launch:
     watched, lifeline = os.pipe()
     launch = Launch(reports=reports, starts_on=starts_on, lifeline=lifeline, own=[reported, waited_for, watched])
     try:
+        launch.scratch = tempfile.mkdtemp(prefix="agent-gate-")
         order = {
             "argv": command.argv,
             "executable": command.executable,
             "descriptor": command.descriptor,
             "cwd": command.cwd,
-            "env": dict(command.env),
+            "env": {**command.env, "TMPDIR": launch.scratch},
+            "tmp": launch.scratch,
             "starts_on": waited_for,
             "lifeline": watched,
             "limits": {

@@ -76,6 +76,14 @@ async def test_a_command_that_does_not_end_is_ended(sandbox: Sandbox) -> None:
     assert time.monotonic() - began < 15
 
 
+async def test_temporary_files_go_with_the_command_however_it_ends(sandbox: Sandbox) -> None:
+    before = _scratches()
+    await said(sandbox, 'echo x > "${TMPDIR:-/tmp}/x"')
+    with pytest.raises(ToolError):
+        await finished(sandbox, ["sh", "-c", 'echo x > "${TMPDIR:-/tmp}/x"; sleep 60'], timeout_s=0.5)
+    assert _scratches() - before == set()
+
+
 async def test_what_a_command_left_in_the_background_ends_with_it(sandbox: Sandbox, tmp_path: Path) -> None:
     lock = tmp_path / "held"
     lock.touch()
@@ -136,7 +144,7 @@ async def test_a_file_cannot_grow_beyond_its_bound(sandbox: Sandbox, tmp_path: P
 
 
 async def test_many_processes_are_refused_or_end_the_command(sandbox: Sandbox) -> None:
-    script = "i=0; while [ $i -lt 100 ]; do sleep 2 & i=$((i+1)); done; echo all; wait"
+    script = "i=0; while [ $i -lt 100 ]; do sleep 30 & i=$((i+1)); done; echo all; wait"
     try:
         done = await finished(sandbox, ["sh", "-c", script], processes=20)
     except ToolError as ended:
@@ -193,6 +201,11 @@ async def test_a_program_that_was_replaced_after_it_was_judged_is_not_what_runs(
         finally:
             os.close(descriptor)
     assert told == b"judged\n" or b"was replaced after it was judged" in told
+
+
+def _scratches() -> set[Path]:
+    """Directories of commands that wrote what the test's commands write."""
+    return {path for path in Path("/tmp").glob("agent-gate-*") if (path / "x").exists()}
 
 
 def _sleeping(how_long: str) -> list[int]:

@@ -27,7 +27,8 @@ SHELL = {"allow_executables": ["ls", "cat", "echo", "git", "sh"], "unchecked_exe
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     root = tmp_path.resolve()
-    (root / "work" / "sub").mkdir(parents=True)
+    for folder in ("sub", "out"):
+        (root / "work" / folder).mkdir(parents=True)
     (root / "work" / "a.txt").write_text("one\n")
     (root / "work" / "link").symlink_to("../secret.txt")
     (root / "secret.txt").write_text("CANARY\n")
@@ -181,3 +182,30 @@ def test_looking_alone_asks_for_no_sandbox(work: Path) -> None:
 async def test_without_its_section_only_the_words_are_read(work: Path) -> None:
     async with bound(work, {"argv": ["cat", "a.txt"]}, {"version": 1}) as binding:
         assert (binding.signatures, binding.resources) == (("shell.run(cat a.txt)",), {"sandbox": "none"})
+
+
+async def test_a_preview_tells_what_would_change_and_changes_nothing(work: Path) -> None:
+    (work / "out" / "old").write_text("one\ntwo\n")
+    (work / "out" / "gone").write_text("x")
+    script = "cd out; echo three >> old; rm gone; echo new > made; mkdir d; echo deep > d/x; chmod 600 old; echo done"
+    policy = policy_of()
+    policy["tools"]["fs.write"] = {"allow_paths": ["./out/**"]}
+    async with bound(work, {"argv": ["sh", "-c", script]}, policy) as binding:
+        preview = getattr(binding.act, "preview", None)
+        assert preview is not None
+        try:
+            told = await preview(None)
+        except GateError as unavailable:
+            pytest.skip(str(unavailable))
+    assert (told["return_code"], told["stdout"]) == (0, "done\n")
+    by_path = {change["path"].removeprefix(f"{work}/out/"): change for change in told["changes"]}
+    assert {path: change["change"] for path, change in by_path.items()} == {
+        "d": "directory added",
+        "d/x": "added",
+        "gone": "removed",
+        "made": "added",
+        "old": "changed",
+    }
+    assert by_path["old"]["diff"].splitlines()[-1] == "+three"
+    assert sorted(path.name for path in (work / "out").iterdir()) == ["gone", "old"]
+    assert (work / "out" / "old").read_text() == "one\ntwo\n"

@@ -197,6 +197,9 @@ class CommandRules:
                 "add `tools: {fs.read: …}`, whose allow_paths count for commands too",
             )
         for word in wanted:
+            if word not in seen:
+                # A call that was recorded under a policy which let this program's words pass unread.
+                return _no(1002, f"it is not known what {_quoted(word)} leads to", "make the call again to find out")
             answer = self._judge_path(word, paths[word]["path"], seen[word])
             if answer[1] is not None:
                 return answer

@@ -194,6 +194,12 @@ def test_a_file_that_is_not_there_is_for_the_program_to_find_out() -> None:
     assert said(["cat", "a.txt"], paths={"a.txt": ("/srv/app/a.txt", "absent")}) == "allow cat"
 
 
+def test_a_call_whose_words_were_not_read_when_it_was_recorded_is_denied() -> None:
+    assert said(["cat", "a.txt"]) == (
+        "path_denied: it is not known what `a.txt` leads to; make the call again to find out"
+    )
+
+
 def test_without_a_section_for_reading_no_path_passes() -> None:
     assert said(["cat", "a.txt"], paths=A, read=None) == (
         "path_denied: `a.txt` cannot be read: fs.read has no section under tools: in the policy;"

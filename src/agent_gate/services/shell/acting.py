@@ -1,0 +1,166 @@
+"""Runs exactly what was looked at, once it has been judged: for good, or with all that it writes thrown away."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import partial
+
+from agent_gate.bindings.layers import changes
+from agent_gate.bindings.threads import FileThreads
+from agent_gate.model.call import BoundCall
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import (
+    FILE_JOBS_MAX,
+    FILE_THREADS_MAX,
+    OUTPUT_BYTES_MAX,
+    SHELL_MEMORY_BYTES_MAX,
+    SHELL_PROCESSES_MAX,
+    SHELL_TMP_BYTES_MAX,
+)
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import Json
+from agent_gate.policy.guards.paths import printable
+from agent_gate.sandbox.choice import Sandbox
+from agent_gate.sandbox.command import Access, Command, Finished, Limits, Place
+from agent_gate.sandbox.running import run
+from agent_gate.services.shell.environment import environment
+from agent_gate.services.shell.looking import Looked
+from agent_gate.services.shell.viewing import Viewer
+
+THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
+
+
+class Places:
+    """How many commands may run at once."""
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        if self._left <= 0:
+            raise ToolError(f"{self._most} commands run already", code=2006, suggestion="try again later")
+        self._left -= 1
+        try:
+            yield
+        finally:
+            self._left += 1
+
+
+class Act:
+    def __init__(
+        self,
+        looked: Looked,
+        args: Mapping[str, Json],
+        policy: Policy,
+        viewer: Viewer,
+        sandbox: Sandbox | None,
+        places: Places,
+    ) -> None:
+        self._looked, self._args, self._policy = looked, args, policy
+        self._viewer, self._sandbox, self._places = viewer, sandbox, places
+
+    async def __call__(self, _: BoundCall) -> Json:
+        async with self._command() as command:
+            return _result(await self._run(command))
+
+    async def preview(self, _: BoundCall) -> Json:
+        """What it would do: `changes` are those to files, of which none is made."""
+        assert self._sandbox is not None
+        if not self._sandbox.layers:
+            raise ToolError(
+                f"the sandbox {self._sandbox.name} cannot show changes without making them",
+                code=2006,
+                suggestion="install bubblewrap 0.11 or newer",
+            )
+        with tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch:
+            async with self._command() as command:
+                layered = _layered(command, scratch)
+                result = _result(await self._run(layered))
+                changed = await THREADS.run(partial(_changes, layered))
+        return {**result, "changes": changed}
+
+    async def _run(self, command: Command) -> Finished:
+        assert self._sandbox is not None
+        with self._places.one():
+            return await run(command, self._sandbox.wrap(command))
+
+    @asynccontextmanager
+    async def _command(self) -> AsyncIterator[Command]:
+        looked = self._looked
+        section, use, executable = self._policy.guards.shell_run, looked.use, looked.executable
+        assert section is not None
+        assert use is not None
+        assert executable is not None
+        _refuse_bad_directory(looked)
+        used = [target.descriptor for target in looked.targets.values()]
+        view, held = await THREADS.run(partial(self._viewer.view, looked, use), *used)
+        try:
+            yield Command(
+                executable.path,
+                executable.descriptor.number,
+                looked.argv,
+                looked.cwd,
+                _limits(self._policy, self._args.get("timeout")),
+                view,
+                environment(self._args.get("env") or {}, section, use),
+                use.starts_programs,
+            )
+        finally:
+            for descriptor in held:
+                descriptor.leave()
+
+
+def _refuse_bad_directory(looked: Looked) -> None:
+    here = looked.targets.get(".")
+    if "cwd" in looked.resources and here is not None and here.kind != "directory":
+        kind = "does not exist" if here.kind == "absent" else f"is a {here.kind}"
+        raise ToolError(f"cwd `{printable(here.path)}` {kind}", code=2002, suggestion="name a directory")
+
+
+def _limits(policy: Policy, timeout_s: float | None) -> Limits:
+    """The agent can lower the time, and nothing else."""
+    section, files = policy.guards.shell_run, policy.guards.fs_write
+    assert section is not None
+    return Limits(
+        timeout_s=section.timeout_seconds if timeout_s is None else min(timeout_s, section.timeout_seconds),
+        output_bytes=min(section.max_output_bytes, OUTPUT_BYTES_MAX),
+        file_bytes=files.max_size_bytes if files else SHELL_TMP_BYTES_MAX,
+        memory_bytes=SHELL_MEMORY_BYTES_MAX,
+        processes=SHELL_PROCESSES_MAX,
+    )
+
+
+def _result(finished: Finished) -> dict[str, Json]:
+    """A return code other than 0 is the program's own answer, and a success of the tool."""
+    result: dict[str, Json] = {"return_code": finished.return_code}
+    escaped = []
+    for name, data in (("stdout", finished.stdout), ("stderr", finished.stderr)):
+        try:
+            result[name] = data.decode()
+        except UnicodeDecodeError:
+            # What is not UTF-8 in it stands as \xNN.
+            result[name] = data.decode(errors="backslashreplace")
+            escaped.append(name)
+    return {**result, "escaped": escaped} if escaped else result
+
+
+def _layered(command: Command, scratch: str) -> Command:
+    """The command with a layer above each directory that it may write; a single file it may then only read."""
+    layers, places = {}, list[Place]()
+    for number, place in enumerate(command.view.places):
+        writes = place.access is Access.WRITE
+        if writes and place.is_directory:
+            layers[place.path] = f"{scratch}/{number}"
+            for name in ("upper", "work"):
+                os.makedirs(f"{scratch}/{number}/{name}")
+        places.append(replace(place, access=Access.READ) if writes and not place.is_directory else place)
+    return replace(command, layers=layers, view=replace(command.view, places=tuple(places)))
+
+
+def _changes(command: Command) -> list[dict[str, Json]]:
+    return [change for folder, layer in command.layers.items() for change in changes(folder, f"{layer}/upper")]
