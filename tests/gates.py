@@ -113,7 +113,7 @@ async def until(holds: Callable[[], Any]) -> None:
 async def a_gate(
     directory: Path,
     policy: Any = ALLOW_ALL,
-    *tools: Tool,
+    *tools: Any,
     clock: HandClock | None = None,
     people: People | None = None,
     approvers: Sequence[Approver] = (ANNA, BOB),
@@ -122,7 +122,6 @@ async def a_gate(
 ) -> AsyncIterator[Gate]:
     """A gate whose clock is the test's, and that looks at it all the time."""
     with (
-        patch("agent_gate.pipeline.hold.NEWS_WAIT_S", 0.005),
         patch("agent_gate.way.NEWS_WAIT_S", 0.005),
         patch("agent_gate.ledger.news.ANSWER_POLL_INTERVAL_S", 0.005),
     ):

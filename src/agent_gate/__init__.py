@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     from agent_gate.policy.engine import PermissionEngine as PermissionEngine
     from agent_gate.policy.signature import build_signature as build_signature
     from agent_gate.policy.signature import validate_args as validate_args
+    from agent_gate.runs import replay_run as replay_run
+    from agent_gate.runs import verify_run as verify_run
     from agent_gate.runtime import Gate as Gate
+    from agent_gate.toolkit import Tool as Tool
+    from agent_gate.toolkit import ToolContext as ToolContext
+    from agent_gate.toolkit import ToolOutput as ToolOutput
     from agent_gate.toolkit import tool as tool
     from agent_gate.toolkit import transition as transition
 
@@ -60,8 +65,9 @@ _HOMES = {
     "agent_gate.plans": ("run_plan",),
     "agent_gate.policy.engine": ("PermissionEngine",),
     "agent_gate.policy.signature": ("build_signature", "validate_args"),
+    "agent_gate.runs": ("replay_run", "verify_run"),
     "agent_gate.runtime": ("Gate",),
-    "agent_gate.toolkit": ("tool", "transition"),
+    "agent_gate.toolkit": ("Tool", "ToolContext", "ToolOutput", "tool", "transition"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

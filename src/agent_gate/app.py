@@ -38,7 +38,7 @@ from agent_gate.services.revert import RevertService
 from agent_gate.services.shell import ShellService
 from agent_gate.services.state import StateService
 from agent_gate.system import RandomIds, SystemClock
-from agent_gate.toolkit import hand_of
+from agent_gate.toolkit import Tool, hand_of
 from agent_gate.way import Stages
 
 PolicySource = Policy | str | Path | Mapping[str, Json]
@@ -59,28 +59,31 @@ async def open_gate(
     policy: PolicySource,
     db: str | Path = "agent-gate.db",
     *,
-    tools: Iterable[Callable[..., Any]] = (),
+    tools: Iterable[Callable[..., Any] | Tool] = (),
     agent: Agent | None = None,
     approvers: Sequence[Approver] = (),
     notifier: Notifier | None = None,
     approval_timeout_s: float = APPROVAL_TIMEOUT_S,
     working_dir: str | Path | None = None,
     own_files: Sequence[str | Path] = (),
+    protected_files: Sequence[str | Path] = (),
     services: Iterable[Service] | None = None,
     clock: Clock | None = None,
     ids: Ids | None = None,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
 
-    Relative paths begin at `working_dir`. No tool reaches the files of the ledger, nor `own_files`, such as a config.
+    Relative paths begin at `working_dir`. No tool reaches the files of the ledger, nor `own_files`, such as a config;
+    none writes the file that `policy` names, nor `protected_files`.
+    `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
-    standing = Standing(real_directory(working_dir), db, policy, own_files)
+    standing = Standing(real_directory(working_dir), db, policy, own_files, protected_files)
     watch = PolicyWatch(policy, standing.judge) if isinstance(policy, str | Path) else None
     judge = standing.judge(policy if isinstance(policy, Policy) else load_policy(policy))
-    registry = ToolRegistry(map(hand_of, tools))
+    registry = ToolRegistry(hand_of(offered, standing.working_dir) for offered in tools)
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
         ledger = SqliteLedger(db, clock, ids)
@@ -93,10 +96,12 @@ async def open_gate(
             ShellService(standing.working_dir, standing.resolver(), standing.look),
         ]
         theirs = installed() if services is None else services
-        for service in await stack.enter_async_context(started([*ours, *theirs])):
+        running = await stack.enter_async_context(started([*ours, *theirs]))
+        for service in running:
             for hand in hands_of(service):
                 registry.add(hand)
         gate = wire(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s)
+        gate.services = running
         stack.push_async_callback(gate.close)
         await record_policy(gate, judge)
         await record_tools(gate)
@@ -110,10 +115,16 @@ class Standing:
     """Where a gate stands, the same for every policy that comes into force there."""
 
     def __init__(
-        self, working_dir: str, db: str | Path, policy: PolicySource, own_files: Sequence[str | Path] = ()
+        self,
+        working_dir: str,
+        db: str | Path,
+        policy: PolicySource,
+        own_files: Sequence[str | Path] = (),
+        protected_files: Sequence[str | Path] = (),
     ) -> None:
         self.working_dir = working_dir
-        self._protected = real_paths((policy,) if isinstance(policy, str | Path) else ())
+        named = (policy,) if isinstance(policy, str | Path) else ()
+        self._protected = real_paths((*named, *protected_files))
         self._secret = real_paths((*LedgerFiles(Path(db)).all(), *own_files))
 
     def judge(self, policy: Policy) -> Judge:
@@ -147,4 +158,4 @@ def wire(
         Effects(ledger, clock, ids),
         Tally(ledger, clock, ids),
     )
-    return Gate(stages, judge, registry, ledger, clock, ids, agent)
+    return Gate(stages, judge, registry, ledger, clock, ids, secrets, agent)

@@ -14,6 +14,7 @@ from agent_gate.model.entry import (
     Claim,
 )
 from agent_gate.model.errors import Problem
+from agent_gate.model.grant import Grant
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import reason_of
@@ -49,6 +50,14 @@ class Passage:
     bound: Prepared | None = None
     waiters: list[asyncio.Future[Outcome]] = field(default_factory=list)
     """One for each caller, so that one who gives up takes nothing from the others."""
+    followers: int = 0
+    """Callers who are there and will take the outcome."""
+    promised: bool = False
+    """Whether it was settled in the belief that one of them would."""
+    taken: bool = False
+    """Whether one of them did."""
+    grant: Grant | None = None
+    """What a person agreed to beforehand, where it stands for an answer."""
 
     def release(self) -> None:
         """Give back what binding holds; nothing is held while a person thinks."""
@@ -59,6 +68,28 @@ class Passage:
     @property
     def held(self) -> bool:
         return self.question is not None
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether the agent, which came in by a server's door, is away."""
+        return bool(self.request.door) and self.followers == 0
+
+    def agree_by(self, grant: Grant, at: float) -> None:
+        self.grant, self.resolution = grant, Resolution("granted", grant.given_by, at)
+
+    def lose_grant(self) -> None:
+        """It was used up or taken back in the meantime: a person is asked instead."""
+        self.grant, self.resolution = None, None
+
+    def resolution_fields(self) -> dict[str, str] | None:
+        if self.resolution is None:
+            return None
+        fields = {"resolution": self.resolution.how, "resolved_at": iso(self.resolution.at)}
+        if self.resolution.by:
+            fields["resolved_by"] = self.resolution.by
+        if self.grant:
+            fields["grant_id"] = self.grant.grant_id
+        return fields
 
 
 def covers(approved: Question | None, verdict: Verdict) -> bool:
@@ -100,12 +131,3 @@ def refusal(resolution: Resolution) -> Problem:
     if resolution.how == "withdrawn":
         return Problem(1020, "the call was withdrawn before anybody answered", stage="hold")
     return Problem(1015, f"`{resolution.by}` said no", "ask them why", "hold")
-
-
-def resolution_fields(resolution: Resolution | None) -> dict[str, str] | None:
-    if resolution is None:
-        return None
-    fields = {"resolution": resolution.how, "resolved_at": iso(resolution.at)}
-    if resolution.by:
-        fields["resolved_by"] = resolution.by
-    return fields

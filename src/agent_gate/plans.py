@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from difflib import get_close_matches
+from typing import Any, TypeAlias, TypeVar
 
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import canonical, sha256_hex
@@ -14,13 +15,16 @@ from agent_gate.model.errors import PlanValidationError, Problem, StorageError
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.references import References
 from agent_gate.model.tool import Json, Mode
 from agent_gate.runtime import Gate, Imagined, mode_named
 
-_REFERENCE = re.compile(r"\$\{steps\.([A-Za-z_][A-Za-z0-9_-]*)\.data((?:\.[A-Za-z0-9_-]+)*)\}")
+Result = TypeVar("Result")
 
+BROKEN_OFF = Problem(1020, "the run was broken off by whoever started it", "run it again")
 
 OnStep: TypeAlias = Callable[[int, PlanStep, Outcome], None]
+OnBegin: TypeAlias = Callable[[int, PlanStep], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,24 @@ async def run_plan(
     mode: str | None = None,
     simulate: bool = False,
     with_reads: bool = False,
+    with_previews: bool = True,
     fail_fast: bool = True,
+    on_begin: OnBegin | None = None,
     on_step: OnStep | None = None,
+    run_id: str | None = None,
 ) -> RunResult:
-    """Run every step in order; earlier steps stay when a later one is refused. Simulating writes nothing."""
+    """Run every step in order; earlier steps stay when a later one is refused.
+
+    Who cancels it ends the step that runs: that step and the run are settled before the cancelling goes on.
+
+    Simulating writes nothing; it goes on past a step that a person would have to agree to, and `with_previews` it runs
+    commands on copies of the files that they would change, to show the changes.
+    """
     _refuse_unknown_tools(gate, plan)
-    run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode))
+    run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step)
     if simulate:
-        return await run.simulate(with_reads, fail_fast, on_step)
-    return await run.perform(fail_fast, on_step)
+        return await run.simulate(with_reads, with_previews, fail_fast)
+    return await run.perform(fail_fast)
 
 
 def _refuse_unknown_tools(gate: Gate, plan: Plan) -> None:
@@ -60,65 +73,100 @@ def _refuse_unknown_tools(gate: Gate, plan: Plan) -> None:
             raise PlanValidationError(
                 f"steps[{index}].tool: `{step.tool}` is not a tool here",
                 code=3003,
-                suggestion="`agent-gate tools` lists them",
+                suggestion=_nearest(step.tool, [hand.declaration.name for hand in gate.tools.all()]),
             )
 
 
+def _nearest(name: str, names: Sequence[str]) -> str:
+    near = get_close_matches(name, names, n=1, cutoff=0.7)
+    return f"did you mean `{near[0]}`?" if near else f"tools here are {', '.join(sorted(names)[:50])}"
+
+
 class _Run:
-    def __init__(self, gate: Gate, plan: Plan, project: str, agent: Agent, mode: Mode | None) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        plan: Plan,
+        project: str,
+        agent: Agent,
+        mode: Mode | None,
+        run_id: str | None,
+        on_begin: OnBegin | None,
+        on_step: OnStep | None,
+    ) -> None:
         self._gate, self._plan, self._project, self._agent, self._mode = gate, plan, project, agent, mode
-        self._run_id = gate.ids.new()
+        self._on_begin, self._on_step = on_begin, on_step
+        self._run_id = run_id or gate.ids.new()
+        self._outcomes: list[Outcome] = []
         self._data: dict[str, Json] = {}
         """What earlier steps with an id reached."""
         self._begun = False
         timeout_s = gate.judge.policy.global_timeout_seconds
         self._deadline = None if timeout_s is None else gate.clock.monotonic() + timeout_s
 
-    async def perform(self, fail_fast: bool, on_step: OnStep | None) -> RunResult:
-        await self._begin()
+    async def perform(self, fail_fast: bool) -> RunResult:
         problem = self._too_many_steps()
-        outcomes: list[Outcome] = []
         try:
+            await _in_any_case(self._begin())
             if problem is None:
-                await self._steps(outcomes, fail_fast, on_step)
-        except BaseException as error:
-            await self._end(outcomes, Problem(2003, f"the run was broken off: {type(error).__name__}", "see its steps"))
+                await self._steps(fail_fast)
+        except asyncio.CancelledError:
+            await _in_any_case(self._break_off())
             raise
-        return await self._end(outcomes, problem)
+        except BaseException as error:
+            await self._end(Problem(2003, f"the run was broken off: {type(error).__name__}", "see its steps"))
+            raise
+        return await _in_any_case(self._end(problem))
 
-    async def _steps(self, outcomes: list[Outcome], fail_fast: bool, on_step: OnStep | None) -> None:
+    async def _steps(self, fail_fast: bool) -> None:
         for index, step in enumerate(self._plan.steps):
+            if self._on_begin:
+                self._on_begin(index, step)
             args, missing = self._args(step)
             request = self._request(index, step, args)
             outcome = await (self._gate.refuse(request, missing) if missing else self._gate.submit(request))
-            outcomes.append(outcome)
-            self._remember(step, outcome)
-            if on_step:
-                on_step(index, step, outcome)
+            self._reached(index, step, outcome)
             if fail_fast and not outcome.ok:
                 break
 
-    async def simulate(self, with_reads: bool, fail_fast: bool, on_step: OnStep | None) -> RunResult:
+    async def _break_off(self) -> None:
+        """What the step that runs comes to is on record before the end of the run is; no other step is attempted."""
+        try:
+            outcome = await self._gate.break_off(self._run_id)
+            if outcome is not None and outcome.call_id not in (known.call_id for known in self._outcomes[-1:]):
+                index = len(self._outcomes)
+                self._reached(index, self._plan.steps[index], outcome)
+        finally:
+            await self._end(BROKEN_OFF)
+
+    async def simulate(self, with_reads: bool, with_previews: bool, fail_fast: bool) -> RunResult:
         problem = self._too_many_steps()
         if problem:
             return RunResult(self._run_id, "failed", (), problem)
         so_far: Imagined | None = None
-        outcomes: list[Outcome] = []
         for index, step in enumerate(self._plan.steps):
+            if self._on_begin:
+                self._on_begin(index, step)
             args, missing = self._args(step)
             if missing:
                 unknown = replace(missing, code=2007, suggestion="")
                 outcome = Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True)
             else:
                 request = self._request(index, step, args)
-                outcome, so_far = await self._gate.simulate(request, so_far, with_reads=with_reads)
-            outcomes.append(outcome)
-            self._remember(step, outcome)
-            if on_step:
-                on_step(index, step, outcome)
-            if fail_fast and outcome.status not in (Status.SUCCESS, Status.UNKNOWN):
+                outcome, so_far = await self._gate.simulate(
+                    request, so_far, with_reads=with_reads, with_previews=with_previews
+                )
+            self._reached(index, step, outcome)
+            if fail_fast and outcome.status not in (Status.SUCCESS, Status.UNKNOWN, Status.PENDING_APPROVAL):
                 break
-        return RunResult(self._run_id, _status(outcomes, len(self._plan.steps)), tuple(outcomes))
+        return RunResult(self._run_id, self._status(), tuple(self._outcomes))
+
+    def _reached(self, index: int, step: PlanStep, outcome: Outcome) -> None:
+        self._outcomes.append(outcome)
+        if step.id and outcome.ok and outcome.data is not None:
+            self._data[step.id] = outcome.data
+        if self._on_step:
+            self._on_step(index, step, outcome)
 
     def _too_many_steps(self) -> Problem | None:
         """A run of the owner's without a mode has no limit of its own."""
@@ -138,7 +186,7 @@ class _Run:
 
     def _args(self, step: PlanStep) -> tuple[Mapping[str, Json], Problem | None]:
         """The step's arguments with what earlier steps reached, and what is wrong where one of them did not."""
-        references = _References(self._data)
+        references = References(self._data)
         args = references.filled(dict(step.args))
         if not references.missing:
             return args, None
@@ -157,10 +205,6 @@ class _Run:
             step_index=index,
             run_ends_at=self._deadline,
         )
-
-    def _remember(self, step: PlanStep, outcome: Outcome) -> None:
-        if step.id and outcome.ok and outcome.data is not None:
-            self._data[step.id] = outcome.data
 
     async def _begin(self) -> None:
         """Write that the run begins; in a project that is not there for this agent only the refusals are written."""
@@ -186,10 +230,15 @@ class _Run:
         steps = (replace(step, args=self._gate.recordable(step.tool, step.args) or {}) for step in self._plan.steps)
         return replace(self._plan, steps=tuple(steps))
 
-    async def _end(self, outcomes: list[Outcome], problem: Problem | None) -> RunResult:
-        status = _status(outcomes, len(self._plan.steps))
+    def _status(self) -> str:
+        every_step = len(self._outcomes) == len(self._plan.steps)
+        return "completed" if every_step and all(outcome.ok for outcome in self._outcomes) else "failed"
+
+    async def _end(self, problem: Problem | None) -> RunResult:
+        self._gate.end_run(self._run_id)
+        status, outcomes = self._status(), tuple(self._outcomes)
         if not self._begun:
-            return RunResult(self._run_id, status, tuple(outcomes), problem)
+            return RunResult(self._run_id, status, outcomes, problem)
         body: dict[str, Any] = {
             "completed_steps": sum(outcome.ok for outcome in outcomes),
             "denied_steps": sum(outcome.status in (Status.DENIED, Status.EXPIRED) for outcome in outcomes),
@@ -201,7 +250,7 @@ class _Run:
             await self._write(body, status, Work(self._project, closes=self._run_id))
         except StorageError as error:
             status, problem = "failed", error.problem.at("settle")
-        return RunResult(self._run_id, status, tuple(outcomes), problem)
+        return RunResult(self._run_id, status, outcomes, problem)
 
     async def _write(self, body: Mapping[str, Json], status: str, work: Work) -> Committed:
         draft = Draft(
@@ -215,45 +264,15 @@ class _Run:
         return await self._gate.ledger.commit(replace(work, entries=(draft,)))
 
 
-def _status(outcomes: list[Outcome], steps: int) -> str:
-    return "completed" if len(outcomes) == steps and all(outcome.ok for outcome in outcomes) else "failed"
-
-
-class _References:
-    """Fills in what earlier steps reached, and notes what none of them did."""
-
-    def __init__(self, data: Mapping[str, Json]) -> None:
-        self._data = data
-        self.missing: list[str] = []
-
-    def filled(self, value: Json) -> Json:
-        """A reference that is a whole text keeps its type; inside a text it stands as text."""
-        if isinstance(value, dict):
-            return {key: self.filled(part) for key, part in value.items()}
-        if isinstance(value, list):
-            return [self.filled(part) for part in value]
-        if not isinstance(value, str) or "${" not in value:
-            return value
-        whole = _REFERENCE.fullmatch(value)
-        return self._resolved(whole) if whole else _REFERENCE.sub(self._as_text, value)
-
-    def _as_text(self, match: re.Match[str]) -> str:
-        value = self._resolved(match)
-        return value if isinstance(value, str) else canonical(value).decode()
-
-    def _resolved(self, match: re.Match[str]) -> Json:
-        value = self._data.get(match[1], _MISSING)
-        for part in match[2].split(".")[1:]:
-            if isinstance(value, dict):
-                value = value.get(part, _MISSING)
-            elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
-                value = value[int(part)]
-            else:
-                value = _MISSING
-        if value is not _MISSING:
-            return value
-        self.missing.append(match.group())
-        return match.group()
-
-
-_MISSING = object()
+async def _in_any_case(work: Coroutine[Any, Any, Result]) -> Result:
+    """To its end, however often the caller is cancelled meanwhile; only then does the cancelling go on."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    return task.result()

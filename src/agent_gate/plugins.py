@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Hand, Service
+from agent_gate.ports import Hand, Service, Transition
 from agent_gate.toolkit import make_hand
 
 GROUP = "agent_gate.services"
@@ -35,6 +35,12 @@ def hands_of(service: Service) -> list[Hand]:
     if offered is not None:
         return list(offered())
     return [make_hand(tool, service.name, act=_by_execute(service, tool)) for tool in service.tools()]
+
+
+def transitions_of(services: Iterable[Service]) -> dict[str, Transition]:
+    """Their pure tools by name; a pure function needs no service that was started."""
+    hands = (hand for service in services for hand in hands_of(service))
+    return {hand.declaration.name: hand.transition for hand in hands if hand.transition}
 
 
 def _by_execute(service: Service, tool: ToolDeclaration) -> object:

@@ -12,6 +12,7 @@ from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import Committed, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.errors import Problem
+from agent_gate.model.grant import Grant
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
@@ -63,6 +64,32 @@ class Notifier(Protocol):
     async def resolved(self, question: Question, resolution: str, by: str) -> None: ...
 
 
+class Observer(Protocol):
+    """Watches calls go by; it is quick, and never fails."""
+
+    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
+        """The call is in this stage now, or has been since that moment of the monotonic clock."""
+        ...
+
+    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None:
+        """With its outcome; None where the gate itself broke it off."""
+        ...
+
+    def refused(self, problem: Problem) -> None:
+        """Somebody was turned away at a door."""
+        ...
+
+
+class Unobserved:
+    """Nobody watches."""
+
+    def reached(self, call_id: str, stage: str, since: float | None = None) -> None: ...
+
+    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None: ...
+
+    def refused(self, problem: Problem) -> None: ...
+
+
 class ServiceHandler(Protocol):
     """What the core-engine document asks of a service."""
 
@@ -87,11 +114,25 @@ class Service(ServiceHandler, Protocol):
     async def start(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerFigures:
+    """How the writing goes, since this process opened the ledger."""
+
+    commits: int
+    """Transactions, each with one fsync."""
+    works: int
+    """Pieces of work in them."""
+    waiting: int
+    """Pieces that wait now."""
+
+
 class Ledger(Protocol):
     """Appends, reads and notifies; questions about the past live in `history/`."""
 
     @property
     def instance(self) -> str: ...
+
+    def figures(self) -> LedgerFigures: ...
 
     async def commit(self, work: Work) -> Committed: ...
 
@@ -140,8 +181,45 @@ class Ledger(Protocol):
 
     async def questions(self) -> Sequence[Question]: ...
 
-    async def wait_for_answer(self, call_id: str, timeout_s: float) -> None:
-        """Return when there may be news of this question, from whichever process, or when the time is up."""
+    async def open_questions(self) -> Sequence[tuple[Question, tuple[str, ...]]]:
+        """Those without an answer, and who has approved each so far."""
+        ...
+
+    async def unsettled_questions(self) -> Sequence[Question]:
+        """Every question whose call has no outcome yet, also where it was answered."""
+        ...
+
+    async def questions_of(self, agent_id: str) -> Sequence[str]:
+        """The calls of this agent about which a question is open."""
+        ...
+
+    async def wait_for_answer(
+        self, call_id: str, timeout_s: float | None = None, deadline: float | None = None
+    ) -> None:
+        """Return when there may be news of this question, from whichever process, or when the time is up.
+
+        The deadline is a moment of the gate's clock, which may jump.
+        """
+        ...
+
+    async def wait_for_change(self, timeout_s: float) -> None:
+        """Return when something was written, by whichever process, or when the time is up."""
+        ...
+
+    async def grants(self, at: float) -> Sequence[Grant]:
+        """Those that could be used at that moment."""
+        ...
+
+    async def grants_of(self, project: str, agent_id: str, key: str, at: float) -> Sequence[Grant]: ...
+
+    async def waiting_results(self, agent_id: str, limit: int) -> Sequence[str]:
+        """The calls whose outcome waits for this agent, oldest first."""
+        ...
+
+    async def waiting_results_count(self, agent_id: str) -> int: ...
+
+    async def messages(self, channel: str) -> Sequence[tuple[str, str]]:
+        """(call id, reference) of every question that a messenger shows."""
         ...
 
     async def last_policy_hash(self) -> str | None: ...
@@ -175,6 +253,8 @@ class NewState:
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
+Preview: TypeAlias = Callable[[BoundCall], Awaitable[Json]]
+"""Tells what the act would come to, and leaves the world as it is; ToolError 2006 where that is not to be had here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +271,7 @@ class Binding:
     found: Mapping[str, Json] = field(default_factory=dict)
     """What judging needs to know of those things but an approval does not rest on, such as a file's size."""
     keep: Keep | None = None
+    preview: Preview | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +336,7 @@ class Prepared:
     transition: Transition | None = None
     on_release: Callable[[], None] | None = None
     keep: Keep | None = None
+    preview: Preview | None = None
 
     def release(self) -> None:
         if self.on_release:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from agent_gate.model.approval import Answer, Approver
+from agent_gate.model.approval import Answer, Approver, GrantTerms
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
@@ -24,8 +25,9 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.passage import Passage, run_timeout
 from agent_gate.pipeline.admit import Admitted, Repeated, Turned, other_arguments
 from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.perform import NOT_PERFORMED
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Ledger, Prepared, Tools
+from agent_gate.ports import Clock, Ids, Ledger, Prepared, Secrets, Service, Tools
 from agent_gate.way import Stages, Way
 
 
@@ -37,18 +39,37 @@ class Imagined:
     charges: tuple[Charge, ...] = ()
 
 
+BREAK_OFF_LOOK_S = 0.1
+"""How often a step that is to end is looked at: it may just be on its way to a question."""
+UNSAID: Final[Any] = object()
+"""Stands for an option that the caller did not say, whatever its type."""
+
+
 class Gate(Way):
     """The one way from an agent's wish to a recorded outcome."""
 
     def __init__(
-        self, stages: Stages, judge: Judge, tools: Tools, ledger: Ledger, clock: Clock, ids: Ids, agent: Agent
+        self,
+        stages: Stages,
+        judge: Judge,
+        tools: Tools,
+        ledger: Ledger,
+        clock: Clock,
+        ids: Ids,
+        secrets: Secrets,
+        agent: Agent,
     ) -> None:
         super().__init__(stages, judge, ledger, clock)
+        self.secrets = secrets
         self.tools = tools
         self.agent = agent
         self.ids = ids
+        self.services: Sequence[Service] = ()
+        """What offers the tools, as far as it has a health of its own."""
         self._by_call: dict[str, asyncio.Task[Outcome]] = {}
         self._under_way: dict[tuple[str, str], tuple[Passage, asyncio.Task[Outcome]]] = {}
+        self._of_run: dict[str, tuple[Passage, asyncio.Task[Outcome]]] = {}
+        """The last step of each run that has not ended: under way, or just settled."""
         self._taking_over = asyncio.Lock()
 
     async def call(
@@ -57,26 +78,53 @@ class Gate(Way):
         args: Mapping[str, Json] | None = None,
         /,
         *,
-        project: str = "default",
-        request_id: str | None = None,
-        confirmed: bool = False,
-        mode: str | None = None,
-        wait: bool = True,
-        agent: Agent | None = None,
+        project: str = UNSAID,
+        request_id: str | None = UNSAID,
+        confirmed: bool = UNSAID,
+        mode: str | None = UNSAID,
+        wait: bool = UNSAID,
+        agent: Agent | None = UNSAID,
         **arguments: Json,
     ) -> Outcome:
-        """Put one call through all six stages; arguments are given as a mapping or by name."""
+        """Put one call through all six stages; arguments are given as a mapping or by name.
+
+        The call's own options are project `default`, no `request_id`, not `confirmed`, the agent's `mode` and `wait`
+        unless they are said. Where the tool has an argument of such a name, its arguments need the mapping.
+        """
+        options: dict[str, Any] = {
+            "project": project,
+            "request_id": request_id,
+            "confirmed": confirmed,
+            "mode": mode,
+            "wait": wait,
+            "agent": agent,
+        }
+        said = {name: value for name, value in options.items() if value is not UNSAID}
+        if said and args is None:
+            self._refuse_ambiguous(tool, said)
         request = CallRequest(
-            agent or self.agent,
+            said.get("agent") or self.agent,
             tool,
             {**(args or {}), **arguments},
-            project,
-            request_id,
-            confirmed,
-            mode_named(mode),
-            wait=wait,
+            said.get("project", "default"),
+            said.get("request_id"),
+            said.get("confirmed", False),
+            mode_named(said.get("mode")),
+            wait=said.get("wait", True),
         )
         return await self.submit(request)
+
+    def _refuse_ambiguous(self, tool: str, options: Iterable[str]) -> None:
+        """A keyword may not mean one thing today and another when the tool gets an argument of that name."""
+        hand = self.tools.find(tool)
+        arguments = hand.declaration.input_schema.get("properties", {}) if hand else {}
+        for name in options:
+            if name in arguments:
+                raise ToolError(
+                    f"`{name}` is an argument of `{tool}` and an option of the call",
+                    code=2002,
+                    suggestion=f'give the arguments as one mapping: gate.call("{tool}", {{"{name}": …}})',
+                )
 
     async def submit(self, request: CallRequest) -> Outcome:
         """A request as a door hands it over. The call goes on when the caller is cancelled: it is never half-done."""
@@ -91,6 +139,7 @@ class Gate(Way):
             raise StorageError("the gate is closed", suggestion="open it again")
         if self._run_is_over(request):
             return await self.refuse(request, run_timeout("admit"))
+        since = self.clock.monotonic()
         admitted = await self._stages.admission.admit(request, call_id)
         if isinstance(admitted, Repeated):
             return await self._repeat(request, admitted)
@@ -101,6 +150,7 @@ class Gate(Way):
             return await self._join(*same, claim, request, call_id, started_at)
         pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         passage = Passage(request, call_id, admitted.args, started_at, claim, pending)
+        self.observer.reached(call_id, "admit", since)
         return await self._follow(passage, self._set_out(passage), request.wait)
 
     def _set_out(self, passage: Passage) -> asyncio.Task[Outcome]:
@@ -111,9 +161,22 @@ class Gate(Way):
             key = request.agent.id, request.request_id
             self._under_way[key] = passage, task
             task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        if request.run_id is not None:
+            self._of_run[request.run_id] = passage, task
         return task
 
     async def _follow(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
+        passage.followers += 1
+        try:
+            outcome = await self._outcome_for(passage, task, wait)
+            passage.taken |= outcome.status is not Status.PENDING_APPROVAL
+            return outcome
+        finally:
+            passage.followers -= 1
+            if passage.promised and passage.is_left_alone and not passage.taken:
+                self._start(self._leave_behind(passage))
+
+    async def _outcome_for(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
         if wait and not task.done():
             waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             passage.waiters.append(waiter)
@@ -122,30 +185,40 @@ class Gate(Way):
         return task.result() if task.done() else passage.pending.result()
 
     async def simulate(
-        self, request: CallRequest, so_far: Imagined | None = None, *, with_reads: bool = False
+        self,
+        request: CallRequest,
+        so_far: Imagined | None = None,
+        *,
+        with_reads: bool = False,
+        with_previews: bool = False,
+        as_if_agreed: bool = False,
     ) -> tuple[Outcome, Imagined | None]:
-        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on."""
-        request = replace(request, simulate=True)
-        admitted = await self._stages.admission.admit(replace(request, request_id=None), "")
-        if isinstance(admitted, Turned):
-            return replace(self._refusal(request, admitted.problem), simulated=True), so_far
-        assert isinstance(admitted, Admitted)
-        if so_far is None:
-            so_far = Imagined(await self.ledger.state(request.project))
-        judge, state = self.judge, so_far.state
-        prepared = await self._stages.binder.bind(request, admitted.args, "", judge, state, so_far.charges)
-        if isinstance(prepared, Problem):
-            return replace(self._refusal(request, prepared), simulated=True), so_far
-        verdict = decide(prepared, judge)
+        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
+
+        Reads and previews do run something on this machine: an agent's door leaves them off.
+        `as_if_agreed` goes on where a person would be asked: it shows that person what an approval would lead to.
+        """
+        request, started_at = replace(request, simulate=True), self.clock.now()
+        imagined = await self._imagine(request, so_far)
+        if isinstance(imagined, Problem):
+            return replace(self._refusal(request, imagined), simulated=True), so_far
+        prepared, so_far = imagined
+        state, verdict = so_far.state, decide(prepared, self.judge)
+        agreed = as_if_agreed and verdict.decision is Decision.ASK
         try:
-            ending = await self._simulated_ending(prepared, verdict, state, with_reads)
+            ending = await self._simulated_ending(
+                prepared,
+                replace(verdict, decision=Decision.ALLOW) if agreed else verdict,
+                state,
+                with_reads,
+                with_previews,
+            )
         finally:
             prepared.release()
-        outcome = replace(
-            self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None), simulated=True
-        )
-        if ending.status is not Status.SUCCESS:
+        outcome = replace(self._stages.settler.outcome(prepared, verdict, ending, started_at, None), simulated=True)
+        if ending.status not in (Status.SUCCESS, Status.PENDING_APPROVAL):
             return outcome, so_far
+        # What goes on after a question goes on because somebody agreed: what that step counts against is used up.
         charges = (*so_far.charges, *prepared.charges)
         if ending.next_state is None:
             return outcome, Imagined(state, charges)
@@ -153,8 +226,36 @@ class Gate(Way):
         outcome = replace(outcome, state_version=moved.version, state_diff=ending.next_state.diff)
         return outcome, Imagined(moved, charges)
 
+    async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
+        """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
+        request = replace(request, simulate=True)
+        imagined = await self._imagine(request, None)
+        if isinstance(imagined, Problem):
+            return replace(self._refusal(request, imagined), simulated=True), None
+        prepared, _ = imagined
+        prepared.release()
+        verdict = decide(prepared, self.judge)
+        if verdict.problem is not None:
+            ending = Ending.denied(verdict.problem)
+        else:
+            ending = Ending(Status.PENDING_APPROVAL if verdict.decision is Decision.ASK else Status.SUCCESS)
+        outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
+        return replace(outcome, simulated=True), verdict
+
+    async def _imagine(self, request: CallRequest, so_far: Imagined | None) -> tuple[Prepared, Imagined] | Problem:
+        """The call bound where the simulation has come to, or why it would not get so far."""
+        admitted = await self._stages.admission.admit(replace(request, request_id=None), "")
+        if isinstance(admitted, Turned):
+            return admitted.problem
+        assert isinstance(admitted, Admitted)
+        if so_far is None:
+            so_far = Imagined(await self.ledger.state(request.project))
+        bind = self._stages.binder.bind
+        prepared = await bind(request, admitted.args, "", self.judge, so_far.state, so_far.charges)
+        return prepared if isinstance(prepared, Problem) else (prepared, so_far)
+
     async def _simulated_ending(
-        self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool
+        self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool, with_previews: bool
     ) -> Ending:
         if verdict.problem is not None:
             return Ending.denied(verdict.problem)
@@ -165,7 +266,9 @@ class Gate(Way):
             return self._stages.performer.transit(prepared, state, schema)
         if with_reads and prepared.declaration.effect is Effect.READ:
             return await self._stages.performer.act(prepared)
-        return Ending(Status.SUCCESS, message="allowed, and not performed in a simulation")
+        if with_previews and prepared.preview is not None:
+            return await self._stages.performer.preview(prepared)
+        return Ending(Status.SUCCESS, message=NOT_PERFORMED)
 
     async def refuse(self, request: CallRequest, problem: Problem) -> Outcome:
         """Record that a call could not even be made: the run that it belongs to knows why."""
@@ -179,13 +282,48 @@ class Gate(Way):
             return self._stages.settler.refusal(request, call_id, error.problem.at("settle"), started_at)
         return outcome
 
-    async def answer(self, call_id: str, *, approve: bool, by: Approver, nonce: str | None = None) -> None:
-        """A person's yes or no; raises where it does not count."""
+    async def answer(
+        self,
+        call_id: str,
+        *,
+        approve: bool,
+        by: Approver,
+        nonce: str | None = None,
+        note: str = "",
+        grant: GrantTerms | None = None,
+    ) -> None:
+        """A person's yes or no, with a grant for later calls where it is given; raises where it does not count."""
         found = await self.ledger.question(call_id)
         shown = nonce if nonce is not None else found[0].nonce if found else ""
-        problem = await self._stages.holder.answer(Answer(call_id, shown, approve, by, self.clock.now()))
+        answer = Answer(call_id, shown, approve, by, self.clock.now(), note, grant)
+        problem = await self._stages.holder.answer(answer)
         if problem:
             raise GateError.of(problem)
+
+    def count_refusal(self, who: str, problem: Problem) -> None:
+        """Somebody was turned away at a door: counted, and written down in a summary, never one entry each."""
+        self._stages.tally.count(who, problem)
+        self.observer.refused(problem)
+
+    async def withdraw(self, agent: Agent, request_id: str) -> Outcome:
+        """The agent takes a call back that waits for a person; one that has ended stays as it is."""
+        claimed = await self.ledger.claimed(agent.id, request_id)
+        if claimed is None:
+            raise ToolError(f"there is no request `{request_id}` of yours", code=2002)
+        found = await self.ledger.question(claimed[0])
+        if found is not None and found[1] is None:
+            await self._stages.holder.withdraw(found[0])
+        outcome = await self._outcome_of_other(claimed[0], wait=found is not None)
+        if found is None and outcome.status is Status.UNKNOWN and outcome.ended_at is None:
+            raise ToolError("the call is being performed and cannot be withdrawn any more", code=2003)
+        return outcome
+
+    async def take_over(self, request: CallRequest, call_id: str) -> bool:
+        """Go on with a call whose process is gone while it waited for a person; the agent need not be there."""
+        async with self._taking_over:
+            if call_id in self._by_call:
+                return False
+            return await self._take_over(request, Repeated(call_id, dict(request.args))) is not None
 
     async def result(self, call_id: str) -> Outcome | None:
         """The outcome of a call, once it has one; None where this process does not work on it and none is recorded."""
@@ -193,6 +331,22 @@ class Gate(Way):
         if task is not None:
             return await asyncio.shield(task)
         return await self._recorded(call_id)
+
+    async def break_off(self, run_id: str) -> Outcome | None:
+        """End the last step that a run began, and tell how it was settled; None where it began none."""
+        if run_id not in self._of_run:
+            return None
+        passage, task = self._of_run[run_id]
+        self._stages.performer.break_off(passage.call_id)
+        while not task.done():
+            if passage.question is not None and not passage.agreed:
+                await self._stages.holder.withdraw(passage.question)
+            await asyncio.wait({task}, timeout=BREAK_OFF_LOOK_S)
+        return task.result()
+
+    def end_run(self, run_id: str) -> None:
+        """No step of it will be broken off any more."""
+        self._of_run.pop(run_id, None)
 
     async def close(self) -> None:
         """Let what runs settle; questions stay open in the ledger, and who waits for one is told that it is pending."""
@@ -211,11 +365,14 @@ class Gate(Way):
     async def _turn_away(self, request: CallRequest, call_id: str, turned: Turned, started_at: float) -> Outcome:
         if not turned.recorded:
             self._stages.tally.count(request.agent.id, turned.problem)
-            return self._stages.settler.refusal(request, call_id, turned.problem, started_at)
+            outcome = self._stages.settler.refusal(request, call_id, turned.problem, started_at)
+            self.observer.ended(call_id, request.tool, outcome)
+            return outcome
         args = self.recordable(request.tool, turned.args) if turned.args else None
         outcome, _ = await self._stages.settler.settle_unbound(
             request, call_id, args, turned.problem, started_at=started_at, admitted=False
         )
+        self.observer.ended(call_id, request.tool, outcome)
         return outcome
 
     async def _join(
@@ -268,12 +425,14 @@ class Gate(Way):
         try:
             outcome = await self._drive(passage)
         except BaseException:
+            self.observer.ended(passage.call_id, passage.request.tool, None)
             for waiter in passage.waiters:
                 waiter.cancel()
             raise
         for waiter in passage.waiters:
             if not waiter.done():
                 waiter.set_result(outcome)
+        self.observer.ended(passage.call_id, passage.request.tool, outcome)
         return outcome
 
 

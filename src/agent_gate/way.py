@@ -12,22 +12,29 @@ from agent_gate.model.approval import Question
 from agent_gate.model.call import CallRequest
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
+    GATE_PROJECT,
     AlreadyClosed,
     Applied,
+    Beside,
     Committed,
+    GrantSpent,
+    LeaveResult,
     NoRoom,
     NotOpen,
     ProjectState,
     RequestTaken,
     StateMoved,
+    UseGrant,
+    Work,
 )
 from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLLS_MAX, REBIND_TRIES_MAX
+from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
-from agent_gate.passage import Judged, Passage, covers, refusal, resolution_fields, run_timeout, still_open
+from agent_gate.passage import Judged, Passage, covers, refusal, run_timeout, still_open
 from agent_gate.pipeline.admit import Admission, closed_problem, other_arguments
 from agent_gate.pipeline.bind import Binder
 from agent_gate.pipeline.decide import decide
@@ -39,7 +46,7 @@ from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.layers import no_room
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Ledger, Prepared
+from agent_gate.ports import Clock, Ledger, Observer, Prepared, Unobserved
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +71,7 @@ class Way:
         self.judge = judge
         self.ledger = ledger
         self.clock = clock
+        self.observer: Observer = Unobserved()
         self._stages = stages
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()
@@ -122,11 +130,14 @@ class Way:
         judged = await self._judge(passage)
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
-        if judged[1].decision is Decision.ASK:
+        if judged[1].decision is Decision.ASK and not await self._is_granted(passage, judged):
             agreed = await self._hold(passage, judged)
             if isinstance(agreed, Outcome):
                 return agreed
             judged = agreed
+            paused = await self._paused()
+            if paused:
+                return await self._settle(passage, *judged, Ending.denied(paused))
         prepared, verdict = judged
         if verdict.problem is not None:
             return await self._settle(passage, prepared, verdict, Ending.denied(verdict.problem))
@@ -141,10 +152,12 @@ class Way:
         passage.release()
         judge = self.judge
         own = tuple(replace(charge, amount=-charge.amount) for charge in passage.reserved)
+        self.observer.reached(passage.call_id, "bind")
         prepared = await self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own)
         if isinstance(prepared, Problem):
             return prepared
         passage.bound = prepared
+        self.observer.reached(passage.call_id, "decide")
         if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
             return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
         return prepared, decide(prepared, judge)
@@ -157,10 +170,22 @@ class Way:
         ending = Ending.denied(problem) if denied else Ending.failed(problem, acted=False)
         return await self._settle(passage, *passage.shown, ending)
 
+    async def _is_granted(self, passage: Passage, judged: Judged) -> bool:
+        """Whether a person agreed beforehand; a question that was put waits for its own answer."""
+        grant = None if passage.held else await self._stages.holder.granted(*judged)
+        if grant is not None:
+            passage.agree_by(grant, self.clock.now())
+        return grant is not None
+
+    async def _paused(self) -> Problem | None:
+        paused = await self.ledger.status(GATE_PROJECT) == "paused"
+        return closed_problem(GATE_PROJECT, "paused") if paused else None
+
     async def _hold(self, passage: Passage, judged: Judged) -> Judged | Outcome:
         """Ask until somebody agreed to what would be done now; bind and decide run again after each yes."""
         prepared, verdict = judged
         while verdict.decision is Decision.ASK and not (passage.agreed and covers(passage.question, verdict)):
+            self.observer.reached(passage.call_id, "hold")
             asked = await self._put_question(passage, prepared, verdict)
             if isinstance(asked, Outcome):
                 return asked
@@ -220,6 +245,7 @@ class Way:
 
     async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """The intent, the act, the outcome; None where the state that was judged has moved before the intent."""
+        self.observer.reached(passage.call_id, "perform")
         if needs_intent(prepared.declaration):
             kept = await self._stages.performer.keep(prepared)
             if isinstance(kept, Ending):
@@ -227,10 +253,13 @@ class Way:
             committed = await self._intend(passage, prepared, verdict, kept)
             if committed is None:
                 return None
+            if isinstance(committed, GrantSpent):
+                passage.lose_grant()
+                return None
             if not isinstance(committed, Applied):
                 return await self._refused(passage, prepared, verdict, committed)
         ending = await self._stages.performer.act(prepared)
-        return await self._settle(passage, prepared, verdict, ending)
+        return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _intend(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
@@ -249,11 +278,29 @@ class Way:
         claim = None if passage.held else passage.claim
         charges = outstanding(prepared.charges, passage.reserved)
         first = not passage.held
-        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first, kept)
+        granted = passage.resolution_fields() if passage.grant else None
+        beside = self._use_of_grant(passage)
+        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first, kept, granted, beside)
         if isinstance(committed, Applied):
             passage.opened = True
             passage.reserved += charges
         return committed
+
+    def _use_of_grant(self, passage: Passage) -> tuple[Beside, ...]:
+        return (UseGrant(passage.grant.grant_id, iso(self.clock.now())),) if passage.grant else ()
+
+    def _left_behind(self, passage: Passage) -> tuple[Beside, ...]:
+        """An outcome that nobody is there to take waits for its agent."""
+        passage.promised = not passage.is_left_alone
+        return () if passage.promised else (self._leaving(passage),)
+
+    def _leaving(self, passage: Passage) -> LeaveResult:
+        request = passage.request
+        return LeaveResult(request.agent.id, passage.call_id, request.request_id, iso(self.clock.now()))
+
+    async def _leave_behind(self, passage: Passage) -> None:
+        """Who was to take the outcome left in that very moment."""
+        await self.ledger.commit(Work(GATE_PROJECT, beside=(self._leaving(passage),)))
 
     async def _perform_pure(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """Under the project's lock; where the state moved since bind, bind and decide run again."""
@@ -270,17 +317,20 @@ class Way:
                     passage.agreed and covers(passage.question, verdict)
                 ):
                     return None
+            self.observer.reached(passage.call_id, "perform")
             ending = self._stages.performer.transit(prepared, state, schema)
             return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _settle(self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending) -> Outcome:
         outcome = await self._settle_or_move(passage, prepared, verdict, ending)
-        assert outcome is not None, "only a pure tool's settling can find the state moved"
+        assert outcome is not None, "only settling a performance can find that it must be judged again"
         return outcome
 
     async def _settle_or_move(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending
     ) -> Outcome | None:
+        self.observer.reached(passage.call_id, "settle")
+        used = self._use_of_grant(passage) if ending.acted and not passage.opened else ()
         outcome, committed, effect_id = await self._stages.settler.settle(
             prepared,
             verdict,
@@ -290,12 +340,16 @@ class Way:
             opened=passage.opened,
             held=passage.held,
             reserved=passage.reserved,
-            resolution=resolution_fields(passage.resolution),
+            resolution=passage.resolution_fields(),
+            beside=used + self._left_behind(passage),
         )
         if isinstance(committed, Applied):
             if effect_id is not None:
                 self._start(self._stages.effects.run(prepared, outcome, effect_id))
             return outcome
+        if isinstance(committed, GrantSpent):
+            passage.lose_grant()
+            return None
         if isinstance(committed, StateMoved):
             return None
         return await self._refused(passage, prepared, verdict, committed)
@@ -321,6 +375,7 @@ class Way:
                 raise AssertionError(f"not an answer to settling: {committed}")
 
     async def _settle_unbound(self, passage: Passage, problem: Problem) -> Outcome:
+        self.observer.reached(passage.call_id, "settle")
         outcome, committed = await self._stages.settler.settle_unbound(
             passage.request,
             passage.call_id,
@@ -331,6 +386,7 @@ class Way:
             claim=passage.claim,
             held=passage.held,
             reserved=passage.reserved,
+            beside=self._left_behind(passage),
         )
         if not isinstance(committed, RequestTaken):
             return outcome

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import agent_gate
+from agent_gate.ledger.migrate import HEAD
 
 COMMAND = Path(sys.executable).with_name("agent-gate")
 TIMEOUT_S = 60
@@ -220,7 +221,7 @@ def test_a_backup_stands_on_its_own(copied: Path) -> None:
     assert run_json(copied, "verify")["entries"] == 6
     assert (copied / "agent-gate.db").stat().st_mode & 0o077 == 0
     assert run(copied, "db", "backup", "agent-gate.db").returncode == 5
-    assert run_json(copied, "db", "upgrade") == {"upgraded": False, "schema": "0001"}
+    assert run_json(copied, "db", "upgrade") == {"upgraded": False, "schema": HEAD}
 
 
 def test_export_holds_every_entry(worked_in: Path, tmp_path: Path) -> None:
@@ -307,11 +308,11 @@ def test_output_that_nobody_reads_or_that_cannot_be_written_is_borne_in_silence(
     assert subprocess.run(closed, cwd=worked_in, env=_environment(), check=False).returncode in (0, 3)
 
 
-def _at_a_terminal(directory: Path, answer: str, *words: str) -> tuple[int, str]:
+def _at_a_terminal(directory: Path, answer: str, *words: str, columns: int = 100) -> tuple[int, str]:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(directory)
-        os.execve(COMMAND, ["agent-gate", *words], _environment(TERM="xterm", COLUMNS="100"))
+        os.execve(COMMAND, ["agent-gate", *words], _environment(TERM="xterm", COLUMNS=str(columns)))
     told, answered = b"", False
     while select.select([terminal], [], [], TIMEOUT_S)[0]:
         try:

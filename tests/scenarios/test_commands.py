@@ -137,8 +137,17 @@ async def test_without_its_section_the_tool_is_denied(work: Path) -> None:
     async with gate_at(work, {"version": 1, "rules": [{"pattern": "*", "action": "allow"}]}) as gate:
         outcome = await gate.call("shell.run", argv=["ls"])
         assert str(outcome.error) == (
-            "policy_denied: `shell.run` has no section under tools: in the policy; add `tools: {shell.run: …}`"
+            "policy_denied: `shell.run` has no section under tools: in the policy;"
+            " add one: tools: {shell.run: {allow_executables: [git, ls]}}"
         )
+
+
+async def test_a_small_limit_for_written_files_keeps_no_command_from_starting(work: Path) -> None:
+    policy = changed()
+    policy["tools"]["fs.write"] = {"allow_paths": ["./**"], "max_size_bytes": 1}
+    async with gate_at(work, policy) as gate:
+        outcome = await gate.call("shell.run", argv=["ls"])
+        assert (outcome.error, outcome.data["return_code"]) == (None, 0)
 
 
 async def test_a_command_that_takes_too_long_is_ended_and_the_caller_can_only_lower_the_time(work: Path) -> None:

@@ -15,6 +15,12 @@ PRINTED = {
         "success -> ({'op': 'add', 'path': '/lights', 'value': {'kitchen': 'on'}},)",
         "error -> bad_arguments",
     ],
+    "look_again.py": [
+        "replayed 3 steps, 0 not as recorded",
+        "step 0 -> state.set(/lights/kitchen, on): allow would be deny",
+        "step 2 -> state.set(/seen, on): allow would be deny",
+        "verified",
+    ],
     "own_tools.py": ["success 1 notes", "denied -> policy_denied", "pending_approval until", "success {'sent_to':"],
     "run_a_plan.py": [
         "would be: ['success', 'success', 'success']",

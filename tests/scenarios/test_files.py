@@ -17,6 +17,7 @@ from agent_gate.bindings.surroundings import look_around
 from agent_gate.history.erase import erase_call
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.ledger.reader import open_reader
+from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
 from tests.gates import (
@@ -344,11 +345,9 @@ async def test_a_simulation_reads_only_when_told_to_and_never_writes(work: Path)
         loaded = load_plan(plan)
         without = await run_plan(gate, loaded, simulate=True)
         with_reads = await run_plan(gate, loaded, simulate=True, with_reads=True)
-    assert [(o.status, o.data) for o in without.outcomes] == [
-        (Status.SUCCESS, None),
-        (Status.SUCCESS, None),
-        (Status.DENIED, None),
-    ]
+    assert [o.status for o in without.outcomes] == [Status.SUCCESS, Status.SUCCESS, Status.DENIED]
+    assert "-one" in without.outcomes[0].data["changes"][0]["diff"]
+    assert [o.data for o in without.outcomes[1:]] == [None, None]
     assert with_reads.outcomes[1].data["content"] == "one\ntwo\n"
     assert (work / "a.txt").read_text() == "one\ntwo\n"
 
@@ -407,6 +406,33 @@ def test_the_message_of_a_denial_is_enough_to_mend_the_policy(work: Path) -> Non
     for mend in tries:
         said.append(asyncio.run(refusal(policy)))
         mend(policy)
-    assert "add `tools: {fs.read: …}`" in said[0]
+    assert "tools: {fs.read: {allow_paths:" in said[0]
     assert "allow_paths of fs.read is empty; add it there" in said[1]
     assert asyncio.run(refusal(policy)) == "None"
+
+
+@pytest.mark.parametrize(
+    ("before", "mode", "change", "shown"),
+    [
+        ("old\n", "overwrite", "changed", ["-old", "+new"]),
+        ("old\n", "append", "changed", ["+new"]),
+        (None, "overwrite", "added", ["+new"]),
+        ("new\n", "overwrite", None, []),
+    ],
+)
+async def test_a_preview_of_a_write_shows_the_change_and_makes_none(
+    tmp_path: Path, before: str | None, mode: str, change: str | None, shown: list[str]
+) -> None:
+    file = tmp_path / "note.txt"
+    if before is not None:
+        file.write_text(before)
+    policy = {"tools": {"fs.write": {"allow_paths": [f"{tmp_path}/**"]}}}
+    async with a_gate(tmp_path, policy) as gate:
+        wish = CallRequest(gate.agent, "fs.write", {"path": str(file), "content": "new\n", "mode": mode})
+        outcome, _ = await gate.simulate(wish, with_previews=True)
+    assert outcome.status is Status.SUCCESS, outcome
+    told = outcome.data["changes"]
+    assert [one["change"] for one in told] == ([change] if change else [])
+    for line in shown:
+        assert line in told[0]["diff"].splitlines()
+    assert (file.read_text() if file.exists() else None) == before

@@ -98,6 +98,34 @@ async def test_a_step_that_needs_a_value_nobody_has_is_unknown_and_judging_goes_
         assert acts == []
 
 
+async def test_judging_goes_on_past_an_ask_and_what_needs_its_value_is_unknown(tmp_path: Path) -> None:
+    acts: list[str] = []
+    rules = [
+        {"pattern": "counter.add", "action": "allow"},
+        {"pattern": "mail.send(ask)", "action": "ask"},
+        {"pattern": "mail.send(bad)", "action": "deny"},
+    ]
+    steps = plan(
+        PlanStep("mail.send", {"text": "ask"}, id="sent"),
+        PlanStep("mail.send", {"text": "${steps.sent.data.sent}"}),
+        "counter.add",
+        PlanStep("mail.send", {"text": "bad"}),
+        "counter.add",
+    )
+    async with a_gate(tmp_path, {"rules": rules}, sender(acts), counter()) as gate:
+        result = await run_plan(gate, steps, simulate=True)
+        statuses = [outcome.status.value for outcome in result.outcomes]
+        assert (result.status, statuses) == ("failed", ["pending_approval", "unknown", "success", "denied"])
+        assert (acts, await gate.ledger.questions()) == ([], [])
+
+
+async def test_a_step_that_would_be_asked_for_uses_up_what_later_ones_need(tmp_path: Path) -> None:
+    limits = {"limits": {"budget": {"daily": 5}}}
+    async with a_gate(tmp_path, {**ASK_ALL, **limits}, sender([], cost=3)) as gate:
+        result = await run_plan(gate, plan("mail.send", "mail.send"), simulate=True)
+        assert [code_of(outcome) for outcome in result.outcomes] == [None, 1013]
+
+
 async def test_a_read_that_was_really_done_gives_its_value_to_later_steps(tmp_path: Path) -> None:
     acts: list[str] = []
     steps = plan(

@@ -14,10 +14,11 @@ from agent_gate.model.tool import Json
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
 
 
-def changes(folder: str, layer: str) -> list[dict[str, Json]]:
+def changes(place: str, layer: str) -> list[dict[str, Json]]:
     """Each file that would be added, changed or removed, with its difference; bounded."""
     found: list[dict[str, Json]] = []
-    for above, below in _entries(Path(layer), Path(folder)):
+    entries = _entries(Path(layer), Path(place)) if os.path.isdir(layer) else [(Path(layer), Path(place))]
+    for above, below in entries:
         change = _change(above, below)
         if change is None:
             continue
@@ -35,6 +36,7 @@ def _entries(layer: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
         above, below = layer / name, folder / name
         yield above, below
         if above.is_dir() and not above.is_symlink():
+            _open_up(above)
             yield from _entries(above, below)
 
 
@@ -49,8 +51,12 @@ def _change(above: Path, below: Path) -> dict[str, Json] | None:
         return None if there else {"path": str(below), "change": "directory added"}
     if not stat.S_ISREG(status.st_mode):
         return {"path": str(below), "change": "link or special file"}
-    before = _content(below) if there and below.is_file() and not below.is_symlink() else b""
+    _open_up(above)
     after = _content(above)
+    try:
+        before = _content(below) if there and below.is_file() and not below.is_symlink() else b""
+    except PermissionError:
+        return {"path": str(below), "change": "changed", "diff": "what is there now cannot be read"}
     if there and before == after:
         mode = below.lstat().st_mode
         return None if mode == status.st_mode else {"path": str(below), "change": "permissions changed"}
@@ -62,6 +68,12 @@ def _content(path: Path) -> bytes:
     """Enough of it to be compared; what is larger is told by size and hash of this much."""
     with path.open("rb") as file:
         return file.read(DIFF_BYTES_MAX + 1)
+
+
+def _open_up(path: Path) -> None:
+    """The layer is ours, whatever the command has forbidden there."""
+    if not os.access(path, os.R_OK | os.X_OK if path.is_dir() else os.R_OK):
+        path.chmod(0o700)
 
 
 def _is_replaced(folder: Path) -> bool:

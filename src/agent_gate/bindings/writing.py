@@ -10,6 +10,7 @@ from typing import TypeVar
 from agent_gate.bindings import files
 from agent_gate.bindings.files import OpenFile
 from agent_gate.bindings.paths import Target
+from agent_gate.bindings.texts import difference
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
@@ -104,6 +105,22 @@ class Writing:
             raise ToolError(f"`{shown}` {target.obstacle}", suggestion="name a place that exists")
         if len(target.rest) > 1 and not self._create_dirs:
             raise ToolError(f"the directory of `{shown}` does not exist", suggestion="set create_dirs: true")
+
+    async def preview(self, _: BoundCall) -> Json:
+        """The change as a difference; the file is read, and stays as it is."""
+        target = self._holding.target
+        if target.kind == "absent":
+            self._refuse_if_impossible()
+            return {"changes": [{"path": target.path, "change": "added", "diff": self._difference(b"", self._data)}]}
+        reading = partial(files.read, target, self._bytes_max)
+        before = await self._holding.threads.run(reading, target.descriptor)
+        after = before + self._data if self._append else self._data
+        if before == after:
+            return {"changes": []}
+        return {"changes": [{"path": target.path, "change": "changed", "diff": self._difference(before, after)}]}
+
+    def _difference(self, before: bytes, after: bytes) -> str:
+        return difference(before, after, f"a{self._holding.target.path}", f"b{self._holding.target.path}")
 
     async def act(self, _: BoundCall) -> Json:
         holding, data = self._holding, self._data

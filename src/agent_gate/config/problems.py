@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -70,6 +70,11 @@ def check_schema(document: Document, schema_name: str, problems: Problems) -> bo
             if not problems.blames(place):
                 problems.add(place, text)
     return len(errors) <= _PROBLEMS_MAX
+
+
+def schema_of(name: str) -> Mapping[str, Any]:
+    """One of the schemas shipped here, to be read."""
+    return _schema(name)[0]
 
 
 @cache

@@ -11,6 +11,7 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.judge import Judge
 
 FLIPS_LISTED_MAX = 10_000
+QUESTIONS_KEPT_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,39 @@ class Trial:
 def try_policy(reader: sqlite3.Connection, judge: Judge, since: float | None = None) -> Trial:
     """Judge every recorded call again; nothing is done and nothing is written."""
     rejudge, trial = Rejudge(reader), Trial()
+    decisions = _Decisions(rejudge, judge)
     for call in rejudge.calls(since):
         trial.judged += 1
-        verdict = rejudge.verdict(call, judge, as_it_was=False)
-        if verdict.decision is not call.decision:
-            _count(trial, call.decision, verdict.decision)
+        would_be = decisions.of(call)
+        if would_be is not call.decision:
+            _count(trial, call.decision, would_be)
             if len(trial.flips) < FLIPS_LISTED_MAX:
-                trial.flips.append(_flip(call, verdict))
+                trial.flips.append(_flip(call, decisions.verdict(call)))
     return trial
+
+
+class _Decisions:
+    """What one judge decides on recorded calls; agents repeat themselves, and the same question is judged once."""
+
+    def __init__(self, rejudge: Rejudge, judge: Judge) -> None:
+        self._rejudge, self._judge = rejudge, judge
+        self._known: dict[int, dict[bytes, Decision]] = {}
+        """By the declaration itself, which the record keeps alive: what a tool of one name says may change."""
+
+    def verdict(self, call: RecordedCall) -> Verdict:
+        return self._rejudge.verdict(call, self._judge, as_it_was=False)
+
+    def of(self, call: RecordedCall) -> Decision:
+        tool = self._rejudge.tool_of(call)
+        if not self._judge.goes_by_call_alone(tool):
+            return self.verdict(call).decision
+        known, question = self._known.setdefault(id(tool), {}), call.question
+        decision = known.get(question)
+        if decision is None:
+            decision = self.verdict(call).decision
+            if len(known) < QUESTIONS_KEPT_MAX:
+                known[question] = decision
+        return decision
 
 
 def _count(trial: Trial, was: Decision, would_be: Decision) -> None:
@@ -64,9 +90,9 @@ def _flip(call: RecordedCall, verdict: Verdict) -> Flip:
     return Flip(
         call.call_id,
         call.project,
-        call.bound.request.agent.id,
+        call.agent_id,
         call.at,
-        call.bound.signatures,
+        call.signatures,
         call.decision.value,
         verdict.decision.value,
         tuple(reason.to_json() for reason in verdict.reasons),

@@ -62,8 +62,14 @@ def audit(
     status: str | None = None,
     since: str | None = None,
     project: str | None = None,
+    text: str | None = None,
+    before: tuple[str, int] | None = None,
 ) -> list[AuditLine]:
-    """The last calls, newest first; `tool` and `agent` may be glob patterns, `since` a moment or a duration."""
+    """The last calls, newest first; `tool` and `agent` may be glob patterns, `since` a moment or a duration.
+
+    `text` is looked for in what an entry says, whatever its case; `before` is the place (project, number) of an entry
+    after which a list goes on.
+    """
     if status is not None and status not in OUTCOMES:
         raise ToolError(f"`{status}` is no status", code=2002, suggestion=f"one of {', '.join(OUTCOMES)}")
     wanted = "kind IN ('settled', 'judged')"
@@ -77,6 +83,12 @@ def audit(
     if since is not None:
         wanted += " AND at >= ?"
         values.append(iso(moment_since(since, now)))
+    if text is not None:
+        wanted += " AND instr(lower(coalesce(signature, '') || char(10) || coalesce(body, '')), lower(?))"
+        values.append(text)
+    if before is not None:
+        wanted += " AND id < (SELECT id FROM entries WHERE project = ? AND seq = ?)"
+        values.extend(before)
     rows = rows_of(
         reader,
         f"SELECT {ENTRY_COLUMNS} FROM entries WHERE {wanted} ORDER BY id DESC LIMIT ?",  # noqa: S608
@@ -214,12 +226,21 @@ RUN_COLUMNS = (
 )  # fmt: skip
 
 
-def runs(reader: sqlite3.Connection, limit: int = LIMIT) -> list[dict[str, Any]]:
-    """The rows of the view `runs`, newest first."""
+def runs(reader: sqlite3.Connection, limit: int = LIMIT, agent: str | None = None) -> list[dict[str, Any]]:
+    """The rows of the view `runs`, newest first: all, or those that one agent began."""
     columns = ", ".join(RUN_COLUMNS)
+    began = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
+    wanted, values = ("", ()) if agent is None else (f"WHERE run_id IN ({began})", (agent,))
     rows = rows_of(
         reader,
-        f"SELECT {columns} FROM runs ORDER BY created_at DESC, run_id DESC LIMIT ?",  # noqa: S608
+        f"SELECT {columns} FROM runs {wanted} ORDER BY created_at DESC, run_id DESC LIMIT ?",  # noqa: S608
+        *values,
         _positive(limit),
     )
     return [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows]
+
+
+def agent_of_run(reader: sqlite3.Connection, run_id: str) -> str | None:
+    """Who began it; None where there is no such run."""
+    row = row_of(reader, "SELECT agent_id FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", run_id)
+    return row and row[0]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import sha256
 from typing import Any
+
+import orjson
 
 from agent_gate.history.state import show
 from agent_gate.ledger.reader import row_of, rows_of
 from agent_gate.model.builtin import BUILTIN
-from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
+from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.codec import restore
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import ToolDeclaration
@@ -25,20 +29,68 @@ FIRST_ENTRIES = (
 )
 """Only the first entry of a bound call holds facts; erased calls and those that were never bound have none."""
 
+_DECISIONS = {decision.value: decision for decision in Decision}
+_OF_THE_MOMENT = frozenset({"can_ask", "policy", "refused_recently", "state_version", *Usage.__slots__})
+"""Facts that change from call to call, and that a judge who goes by the call alone does not look at."""
 
-@dataclass(frozen=True, slots=True)
+
 class RecordedCall:
-    """A call as its first entry tells it."""
+    """A call as its first entry tells it; what a judge needs of it is made when it is asked for."""
 
-    project: str
-    seq: int
-    at: str
-    call_id: str
-    bound: BoundCall
-    facts: Facts
-    decision: Decision
-    rules: tuple[str, ...]
-    """The rules that spoke when it was decided."""
+    __slots__ = ("_body", "agent_id", "at", "call_id", "decision", "project", "run_id", "seq", "tool")
+
+    def __init__(self, row: tuple[Any, ...], body: Mapping[str, Any]) -> None:
+        self.project, self.seq, self.at, self.run_id, self.call_id, self.agent_id, self.tool, _ = row
+        self.decision = _DECISIONS[body["decision"]]
+        self._body = body
+
+    @property
+    def signatures(self) -> tuple[str, ...]:
+        return tuple(self._body["signatures"])
+
+    @property
+    def step_index(self) -> int | None:
+        return self._body.get("step_index")
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that spoke when it was decided."""
+        return tuple(reason["rule"] for reason in self._body.get("reasons", ()) if reason.get("rule"))
+
+    @property
+    def policy_hash(self) -> str:
+        """The beginning of it."""
+        return str(self._body["facts"]["policy"])
+
+    @property
+    def facts(self) -> Facts:
+        return Facts.from_json(self._body["facts"], epoch(self._body.get("started_at", self.at)))
+
+    @property
+    def bound(self) -> BoundCall:
+        body, facts = self._body, self._body["facts"]
+        args = body["args"]
+        agent = _agent(self.agent_id, tuple(facts.get("roles", ("operator",))))
+        request = CallRequest(
+            agent, self.tool, args, self.project, None, facts.get("confirmed", False), None, self.run_id,
+            body.get("step_index"),
+        )  # fmt: skip
+        return BoundCall(
+            self.call_id, request, args, args, self.signatures, body.get("bound_hash", ""), body["input_hash"],
+            body.get("resources", {}),
+        )  # fmt: skip
+
+    @property
+    def question(self) -> bytes:
+        """The hash of all that its verdict rests on where neither moment, nor state, nor a counter matters."""
+        body, facts = self._body, self._body["facts"]
+        lasting = {name: facts[name] for name in facts if name not in _OF_THE_MOMENT}
+        return sha256(orjson.dumps([lasting, body["args"], body["signatures"], body.get("resources")])).digest()
+
+
+@lru_cache(maxsize=256)
+def _agent(agent_id: str, roles: tuple[str, ...]) -> Agent:
+    return Agent(agent_id, roles)
 
 
 class Rejudge:
@@ -55,14 +107,18 @@ class Rejudge:
         if run_id is not None:
             sql, values = f"{sql} AND e.run_id = ?", [*values, run_id]
         for row in rows_of(self._reader, f"{sql} ORDER BY e.id", *values):
-            call = _recorded(row)
-            if call is not None:
-                yield call
+            body: Mapping[str, Any] = restore(row[-1].encode())
+            if "facts" in body and "args" in body:
+                yield RecordedCall(row, body)
+
+    def tool_of(self, call: RecordedCall) -> ToolDeclaration:
+        return self._tools.find(call.tool, call.at)
 
     def verdict(self, call: RecordedCall, judge: Judge, *, as_it_was: bool) -> Verdict:
         """`as_it_was` False: what the rules say, whoever could be asked or had just said no at the time."""
-        tool = self._tools.find(call.bound.request.tool, call.at)
-        facts = call.facts if as_it_was else replace(call.facts, can_ask=True, refused_recently=False)
+        tool, facts = self.tool_of(call), call.facts
+        if not as_it_was and (facts.refused_recently or not facts.can_ask):
+            facts = replace(facts, can_ask=True, refused_recently=False)
         if judge.needs_state(tool):
             facts = replace(facts, state=show(self._reader, call.project, facts.state_version).document)
         return judge.decide(call.bound, facts, tool)
@@ -101,24 +157,3 @@ def policy_source(reader: sqlite3.Connection, policy_hash: str) -> dict[str, Any
     """A policy by its hash, or by the beginning of it that facts hold."""
     row = row_of(reader, "SELECT data FROM blobs WHERE hash >= ? AND hash < ?", policy_hash, policy_hash + "~")
     return restore(bytes(row[0])) if row else None
-
-
-def _recorded(row: tuple[Any, ...]) -> RecordedCall | None:
-    project, seq, at, run_id, call_id, agent_id, tool, text = row
-    body: Mapping[str, Any] = restore(text.encode())
-    recorded = body.get("facts")
-    if recorded is None or "args" not in body:
-        return None
-    started_at = body.get("started_at", at)
-    facts = Facts.from_json(recorded, epoch(started_at))
-    args = body["args"]
-    request = CallRequest(
-        Agent(agent_id, facts.roles), tool, args, project, confirmed=facts.confirmed, run_id=run_id,
-        step_index=body.get("step_index"),
-    )  # fmt: skip
-    bound = BoundCall(
-        call_id, request, args, args, tuple(body["signatures"]), body.get("bound_hash", ""), body["input_hash"],
-        body.get("resources", {}),
-    )  # fmt: skip
-    rules = tuple(reason["rule"] for reason in body.get("reasons", ()) if reason.get("rule"))
-    return RecordedCall(project, seq, at, call_id, bound, facts, Decision(body["decision"]), rules)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from agent_gate.config import policy_from
@@ -15,10 +18,11 @@ from agent_gate.ledger.reader import one_moment, open_reader
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical, hash_of, restore, sha256_hex
 from agent_gate.model.entry import Draft, Kind, Work
-from agent_gate.model.errors import GateError, ReplayError
+from agent_gate.model.errors import GateError, ReplayError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
 from agent_gate.model.verdict import Verdict
+from agent_gate.policy import pointers
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Transition
@@ -71,20 +75,31 @@ async def replay_run(
     other: Policy | None = None,
 ) -> Replayed:
     """Nothing is executed; the replay is itself a run in the ledger, linked to its original."""
-    reader = open_reader(ledger.files.db)
-    try:
-        with one_moment(reader):
-            run = run_of(reader, run_id)
-            steps = steps_of(reader, run["run_id"])
-            around = _surroundings_of(reader, run["run_id"])
-            mismatches = list(_mismatches(reader, run, steps, find, around))
-            changes = list(_changes(reader, run["run_id"], Judge(other, around))) if other else []
-            project = _project_of(reader, run["run_id"])
-    finally:
-        reader.close()
+    examined = await asyncio.to_thread(_examine, ledger.files.db, run_id, find, other)
     new_id = ids.new()
-    await _record(ledger, project, new_id, run, steps, mismatches, clock, ids)
-    return Replayed(new_id, run["run_id"], steps, mismatches, changes)
+    run, steps, mismatches = examined.run, examined.steps, examined.mismatches
+    await _record(ledger, examined.project, new_id, run, steps, mismatches, clock, ids)
+    return Replayed(new_id, run["run_id"], steps, mismatches, examined.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    run: dict[str, Any]
+    project: str
+    steps: list[dict[str, Any]]
+    mismatches: list[Mismatch]
+    changes: list[Mismatch]
+
+
+def _examine(db: Path, run_id: str, find: Find, other: Policy | None) -> _Examined:
+    """On a thread of its own: a gate that replays goes on with its calls."""
+    with closing(open_reader(db)) as reader, one_moment(reader):
+        run = run_of(reader, run_id)
+        steps = steps_of(reader, run["run_id"])
+        around = _surroundings_of(reader, run["run_id"])
+        mismatches = list(_mismatches(reader, run, steps, find, around))
+        changes = list(_changes(reader, run["run_id"], Judge(other, around))) if other else []
+        return _Examined(run, _project_of(reader, run["run_id"]), steps, mismatches, changes)
 
 
 def _mismatches(
@@ -117,8 +132,17 @@ def _against_plan(plan: dict[str, Any], steps: list[dict[str, Any]]) -> Iterator
         planned = plan["steps"][index]
         if planned["tool"] != step["tool_name"]:
             yield Mismatch(4003, f"the plan says `{planned['tool']}`", step["call_id"], index)
-        elif "args" in step and not _fits(planned.get("args", {}), step["args"]):
+        elif "args" in step and not any(_fits(args, step["args"]) for args in _spellings(planned)):
             yield Mismatch(4003, "the plan has other arguments", step["call_id"], index)
+
+
+def _spellings(planned: dict[str, Any]) -> Iterator[Any]:
+    """The arguments as the plan has them and as binding spells them; a call that was not bound keeps the first."""
+    args = planned.get("args", {})
+    yield args
+    if planned["tool"] in pointers.TOOLS:
+        with suppress(ToolError):
+            yield pointers.with_pointer(args)
 
 
 def _fits(planned: Any, recorded: Any) -> bool:
@@ -148,11 +172,11 @@ def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Sur
     """Every verdict again, under the policy that was in force for that very call."""
     rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
     for call in rejudge.calls(run_id=run["run_id"]):
-        policy_hash = call.facts.policy_hash
+        policy_hash = call.policy_hash
         if policy_hash not in judges:
             judges[policy_hash] = _judge_of(reader, policy_hash, surroundings)
         judge = judges[policy_hash]
-        index = call.bound.request.step_index
+        index = call.step_index
         if judge is None:
             yield Mismatch(4002, f"the policy {policy_hash} is not recorded", call.call_id, index)
             continue
@@ -168,8 +192,8 @@ def _changes(reader: sqlite3.Connection, run_id: str, other: Judge) -> Iterator[
     for call in rejudge.calls(run_id=run_id):
         verdict = rejudge.verdict(call, other, as_it_was=False)
         if verdict.decision is not call.decision:
-            text = f"{', '.join(call.bound.signatures)}: {call.decision.value} would be {verdict.decision.value}"
-            yield Mismatch(4004, text, call.call_id, call.bound.request.step_index)
+            text = f"{', '.join(call.signatures)}: {call.decision.value} would be {verdict.decision.value}"
+            yield Mismatch(4004, text, call.call_id, call.step_index)
 
 
 def _rules(verdict: Verdict) -> tuple[str, ...]:

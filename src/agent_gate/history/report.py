@@ -17,7 +17,7 @@ REPORT_VERSION = "1.0"
 
 
 def run_of(reader: sqlite3.Connection, run_id: str) -> dict[str, Any]:
-    """The row of the view `runs`; a beginning of the id is enough where only one run has it."""
+    """The row of the view `runs`, and of a replay its original; an id may be shortened while only one run has it."""
     columns = ", ".join(RUN_COLUMNS)
     rows = list(
         rows_of(
@@ -30,7 +30,13 @@ def run_of(reader: sqlite3.Connection, run_id: str) -> dict[str, Any]:
     if len(rows) != 1:
         found = "several runs begin with" if rows else "there is no run"
         raise ReplayError(f"{found} `{run_id}`", code=4001, suggestion="see `agent-gate list-runs`")
-    return dict(zip(RUN_COLUMNS, rows[0], strict=True))
+    run = dict(zip(RUN_COLUMNS, rows[0], strict=True))
+    original = row_of(
+        reader,
+        "SELECT body ->> '$.original_run_id' FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1",
+        run["run_id"],
+    )
+    return {**run, "original_run_id": original[0]} if original and original[0] else run
 
 
 def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[str, Any]:
@@ -38,18 +44,22 @@ def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[st
     with one_moment(reader):
         run = run_of(reader, run_id)
         steps = steps_of(reader, run["run_id"])
+    plan = restore(run["plan_json"].encode()) if run["plan_json"] else None
+    policy = restore(run["policy_json"].encode()) if run["policy_json"] else None
+    _add_names(steps, plan)
     return {
         "report_version": REPORT_VERSION,
         "generated_at": iso(now),
         "run": {key: value for key, value in run.items() if key not in ("plan_json", "policy_json")},
-        "plan": restore(run["plan_json"].encode()) if run["plan_json"] else None,
-        "policy": restore(run["policy_json"].encode()) if run["policy_json"] else None,
+        "plan": plan,
+        "policy": policy,
         "steps": steps,
         "summary": {
             "total_duration_ms": _duration_ms(run["created_at"], run["completed_at"]),
             "statuses": _counts(step["result"]["status"] for step in steps),
             "denials": [_denial(step) for step in steps if step["result"]["status"] in ("denied", "expired")],
             "resources": _resources(steps),
+            "sandboxes": _sandboxes(steps, policy),
         },
     }
 
@@ -79,6 +89,15 @@ def steps_of(reader: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
     for step in folded.values():
         step.setdefault("result", {"status": "unknown"})
     return sorted(folded.values(), key=lambda step: step.get("step_index", 1 << 30))
+
+
+def _add_names(steps: Iterable[dict[str, Any]], plan: Mapping[str, Any] | None) -> None:
+    """What the plan calls its steps."""
+    planned = plan["steps"] if plan else []
+    for step in steps:
+        index = step.get("step_index")
+        if index is not None and index < len(planned) and planned[index].get("name"):
+            step["name"] = planned[index]["name"]
 
 
 def _add_wish(step: dict[str, Any], fields: Mapping[str, Any], at: str) -> None:
@@ -152,6 +171,13 @@ def _resources(steps: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         if step["tool_name"] == "http.get":
             touched["domains_contacted"].update(_hosts(step["result"].get("data")))
     return {kind: sorted(names) for kind, names in touched.items()}
+
+
+def _sandboxes(steps: Iterable[Mapping[str, Any]], policy: Mapping[str, Any] | None) -> list[str]:
+    """The walls that commands ran in; `off` also where the policy only would have let them run without one."""
+    used = {step["resources"]["sandbox"] for step in steps if step.get("resources", {}).get("executable")}
+    section = (policy or {}).get("tools", {}).get("shell.run", {})
+    return sorted(used | ({"off"} if section.get("sandbox") == "off" else set()))
 
 
 def _hosts(data: Any) -> Iterable[str]:

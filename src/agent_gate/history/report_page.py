@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from agent_gate.model.moment import epoch
+from agent_gate.history.report_page_style import STYLE
+from agent_gate.model.moment import epoch, span
 from agent_gate.model.visible import visible
 
 SHOWN_CHARS_MAX = 4_000
-BAR_HEIGHT, BAR_GAP, LABEL_WIDTH, PICTURE_WIDTH = 14, 6, 260, 900
 STEPS_PICTURED_MAX = 200
+BAR_UNITS = 1_000
+"""How finely the picture is drawn: a bar's place and length are counted in these."""
+
+_ICONS = {"success": "✓", "denied": "✗", "error": "!", "expired": "⌛"}
+_TEXTS = ("content", "stdout", "stderr", "body")
+"""Results that are texts of their own, and read better as such than within JSON."""
+
+Step = Mapping[str, Any]
 
 
 def render(report: Mapping[str, Any]) -> str:
     run, summary = report["run"], report["summary"]
     plan = report["plan"] or {}
     title = f"{plan.get('name') or 'run'} · {run['status']}"
+    described = plan.get("description")
     parts = [
-        f"<h1>{_text(title)}</h1>",
-        _facts(report),
-        "<h2>Timeline</h2>",
-        _timeline(report["steps"]),
-        _denials(summary["denials"]),
-        "<h2>Steps</h2>",
-        *(_step(step) for step in report["steps"]),
-        _resources(summary["resources"]),
-        _details("Plan", report["plan"]),
-        _details("Policy", report["policy"]),
+        f"<header><h1>{_text(title)}</h1>{f'<p>{_text(described)}</p>' if described else ''}{_facts(report)}</header>",
+        _section("Timeline", _timeline(report["steps"])),
+        _section("Not done", _refusals(report["steps"])),
+        _section("Touched", _touched(summary["resources"])),
+        _section("Steps", "".join(map(_step, report["steps"]))),
+        _section("Plan and policy", _details("Plan", report["plan"]) + _details("Policy", report["policy"])),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -45,105 +50,148 @@ def _text(value: object) -> str:
     return escape(visible(str(value)))
 
 
+def _section(title: str, body: str) -> str:
+    name = title.lower().replace(" ", "-")
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>{body}</section>' if body else ""
+
+
 def _facts(report: Mapping[str, Any]) -> str:
     run, summary = report["run"], report["summary"]
     counts = ", ".join(f"{count} {status}" for status, count in summary["statuses"].items()) or "no step was made"
+    took = summary["total_duration_ms"]
     rows = (
         ("Run", run["run_id"]),
+        ("Replay of", run.get("original_run_id")),
         ("Mode", run["mode"]),
         ("Began", run["created_at"]),
-        ("Took", _duration(summary["total_duration_ms"])),
+        ("Took", "not ended" if took is None else span(took)),
         ("Steps", f"{counts}; {run['total_steps']} planned"),
+        ("Sandbox", ", ".join(name for name in summary["sandboxes"] if name != "off")),
         ("Plan hash", run["plan_hash"]),
         ("Policy hash", run["policy_hash"]),
+        ("Written", report["generated_at"]),
     )
-    cells = "".join(f"<dt>{_text(name)}</dt><dd>{_text(value)}</dd>" for name, value in rows)
-    return f"<dl>{cells}</dl>"
+    cells = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in rows if value)
+    warning = (
+        '<p class="warning"><b>sandbox: off</b> The policy lets commands run without a sandbox.</p>'
+        if "off" in summary["sandboxes"]
+        else ""
+    )
+    return f"<dl>{cells}</dl>{warning}"
 
 
-def _duration(duration_ms: float | None) -> str:
-    return "not ended" if duration_ms is None else f"{duration_ms:,.1f} ms"
-
-
-def _timeline(steps: Sequence[Mapping[str, Any]]) -> str:
-    """One bar a step, from its start to its end, on the run's own scale."""
-    timed = [step for step in steps if "started_at" in step["result"]][:STEPS_PICTURED_MAX]
+def _timeline(steps: Sequence[Step]) -> str:
+    """A row for each step, with a bar from its start to its end on the run's own scale."""
+    timed = [step for step in steps if "started_at" in step["result"]]
     if not timed:
         return "<p>No step was made.</p>"
     begin = min(epoch(step["result"]["started_at"]) for step in timed)
-    span = max(epoch(step["result"]["ended_at"]) for step in timed) - begin or 1e-6
-    width = PICTURE_WIDTH - LABEL_WIDTH
-    bars = []
-    for row, step in enumerate(timed):
-        result, y = step["result"], row * (BAR_HEIGHT + BAR_GAP)
-        x = LABEL_WIDTH + (epoch(result["started_at"]) - begin) / span * width
-        length = max(2.0, (epoch(result["ended_at"]) - epoch(result["started_at"])) / span * width)
-        label = f"{step.get('step_index', '')} {step['tool_name']}"
-        bars.append(
-            f'<text x="0" y="{y + 11}">{_text(label[:40])}</text>'
-            f'<rect class="{_text(result["status"])}" x="{x:.1f}" y="{y}"'
-            f' width="{length:.1f}" height="{BAR_HEIGHT}" rx="3">'
-            f"<title>{_text(label)}: {_text(result['status'])}, {_duration(result['duration_ms'])}</title></rect>"
-        )
-    height = len(timed) * (BAR_HEIGHT + BAR_GAP)
-    box = f'viewBox="0 0 {PICTURE_WIDTH} {height}"'
-    return f'<svg role="img" aria-label="timeline of the steps" {box}>{"".join(bars)}</svg>'
+    whole = max(epoch(step["result"]["ended_at"]) for step in timed) - begin or 1e-6
+    rows = "".join(_row(step, begin, whole) for step in timed[:STEPS_PICTURED_MAX])
+    left_out = len(timed) - STEPS_PICTURED_MAX
+    more = f"<p>{left_out} later steps are not pictured; they are listed below.</p>" if left_out > 0 else ""
+    scale = f'<li class="scale" aria-hidden="true"><p><span>0</span><span>{span(whole * 1000)}</span></p></li>'
+    return f'<ol class="timeline">{rows}{scale}</ol>{more}'
 
 
-def _denials(denials: Sequence[Mapping[str, Any]]) -> str:
-    if not denials:
-        return ""
-    items = "".join(
-        f"<li><b>Step {_text(denial['step_index'])}</b> {_text(', '.join(denial['signatures']))}:"
-        f" {_text(denial['reason'])}"
-        f"<br><i>{_text(denial['remedy'])}</i></li>"
-        for denial in denials
-    )
-    return f"<h2>Denied</h2><ul>{items}</ul>"
-
-
-def _step(step: Mapping[str, Any]) -> str:
+def _row(step: Step, begin: float, whole: float) -> str:
     result = step["result"]
-    status = _text(result["status"])
-    head = (
-        f'<summary><span class="badge {status}">{status}</span> {_text(step.get("step_index", ""))} '
-        f"<code>{_text(', '.join(step.get('signatures') or [step['tool_name']]))}</code> "
-        f"<small>{_duration(result.get('duration_ms'))}</small></summary>"
+    start = round((epoch(result["started_at"]) - begin) / whole * BAR_UNITS)
+    length = max(6, round((epoch(result["ended_at"]) - epoch(result["started_at"])) / whole * BAR_UNITS))
+    label = (
+        f"{result['status']}, began after {span(start / BAR_UNITS * whole * 1000)}, took {span(result['duration_ms'])}"
     )
-    shown = {key: value for key, value in step.items() if key not in ("signatures", "tool_name", "step_index")}
-    return f"<details>{head}{_json(shown)}</details>"
+    return (
+        f'<li><a href="#{_anchor(step)}">{_badge(result["status"])} {_number(step)} {_text(_title(step)[:80])}</a>'
+        f'<svg role="img" aria-label="{_text(label)}" viewBox="0 0 {BAR_UNITS} 10" preserveAspectRatio="none">'
+        f"<title>{_text(label)}</title>"
+        f'<rect class="{_text(result["status"])}" x="{min(start, BAR_UNITS - 6)}" y="0" width="{length}" height="10"/>'
+        f'</svg><span class="took">{span(result["duration_ms"])}</span></li>'
+    )
 
 
-def _resources(resources: Mapping[str, Sequence[str]]) -> str:
+def _number(step: Step) -> str:
+    return str(step["step_index"] + 1) if "step_index" in step else "–"
+
+
+def _title(step: Step) -> str:
+    return str(step.get("name") or ", ".join(step.get("signatures") or [step["tool_name"]]))
+
+
+def _anchor(step: Step) -> str:
+    return f"call-{_text(step['call_id'])}"
+
+
+def _badge(status: str) -> str:
+    """Icon and word: what it says does not hang on its colour."""
+    return f'<span class="badge {_text(status)}">{_ICONS.get(status, "?")} {_text(status)}</span>'
+
+
+def _refusals(steps: Sequence[Step]) -> str:
+    """Every step that was denied or failed, with the reason, the remedy and the code."""
+    items = "".join(map(_refusal, (step for step in steps if step["result"]["status"] != "success")))
+    return f'<ul class="refusals">{items}</ul>' if items else ""
+
+
+def _refusal(step: Step) -> str:
+    result = step["result"]
+    error = result.get("error") or {"detail": "it is not known how it ended", "code": "", "name": ""}
+    remedy = (
+        f'<p class="remedy"><b>To change it:</b> {_text(error["suggestion"])}</p>' if error.get("suggestion") else ""
+    )
+    return (
+        f'<li>{_badge(result["status"])} <a href="#{_anchor(step)}">Step {_number(step)}</a>'
+        f" <code>{_text(', '.join(step.get('signatures') or [step['tool_name']]))}</code>"
+        f'<p class="why">{_text(error.get("detail", ""))} <small>{error["code"]} {_text(error["name"])}</small></p>'
+        f"{remedy}</li>"
+    )
+
+
+def _step(step: Step) -> str:
+    result = step["result"]
+    took = f"<small>{span(result['duration_ms'])}</small>" if "duration_ms" in result else ""
+    name = f"{_text(step['name'])} " if "name" in step else ""
+    head = (
+        f"<summary>{_badge(result['status'])} {_number(step)} {name}"
+        f"<code>{_text(', '.join(step.get('signatures') or [step['tool_name']]))}</code> {took}</summary>"
+    )
+    return f'<details id="{_anchor(step)}">{head}{"".join(_inside(step))}</details>'
+
+
+def _inside(step: Step) -> Iterator[str]:
+    """What was asked, what came of it, and all else that is on record."""
+    result = dict(step["result"])
+    yield f"<h3>Arguments</h3>{_json(step.get('args'))}"
+    data = result.pop("data", None)
+    texts = {name: data[name] for name in _TEXTS if isinstance(data.get(name), str)} if isinstance(data, dict) else {}
+    for name, text in texts.items():
+        if text:
+            yield f"<h3>{name}</h3>{_block(text)}"
+    if data is not None:
+        others = {name: value for name, value in data.items() if name not in texts} if texts else data
+        yield f"<h3>Result</h3>{_json(others)}"
+    known = ("signatures", "tool_name", "step_index", "args", "name", "result")
+    yield f"<h3>Record</h3>{_json({**{key: step[key] for key in step if key not in known}, **result})}"
+
+
+def _touched(resources: Mapping[str, Sequence[str]]) -> str:
     rows = "".join(
         f"<dt>{_text(kind.replace('_', ' '))}</dt><dd>{'<br>'.join(map(_text, names))}</dd>"
         for kind, names in resources.items()
         if names
     )
-    return f"<h2>Touched</h2><dl>{rows}</dl>" if rows else ""
+    return f"<dl>{rows}</dl>" if rows else ""
 
 
 def _details(title: str, value: object) -> str:
-    return f"<details><summary>{title}</summary>{_json(value)}</details>"
+    return f"<details><summary>{title}</summary>{_json(value)}</details>" if value is not None else ""
 
 
 def _json(value: object) -> str:
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    cut = (
-        "" if len(text) <= SHOWN_CHARS_MAX else f"\n… {len(text) - SHOWN_CHARS_MAX} more characters in the JSON report"
-    )
-    return f"<pre>{_text(text[:SHOWN_CHARS_MAX] + cut)}</pre>"
+    return _block(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-STYLE = """
-:root{color-scheme:light dark;--line:#8884}
-body{font:15px/1.5 system-ui,sans-serif;margin:0}main{max-width:60rem;margin:auto;padding:1rem}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem}dt{opacity:.7}dd{margin:0;overflow-wrap:anywhere}
-svg{width:100%;border:1px solid var(--line);border-radius:6px;padding:8px;box-sizing:border-box}
-svg text{font:11px system-ui,sans-serif;fill:currentColor}
-details{border-bottom:1px solid var(--line);padding:.4rem 0}summary{cursor:pointer;overflow-wrap:anywhere}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;background:#8881;padding:.6rem;border-radius:6px}
-.badge{border-radius:4px;padding:0 .4rem;color:#fff;font-size:.85em}
-.success{background:#1a7f37;fill:#1a7f37}.denied,.expired{background:#9a6700;fill:#9a6700}
-.error,.unknown{background:#cf222e;fill:#cf222e}
-"""
+def _block(text: str) -> str:
+    left_out = len(text) - SHOWN_CHARS_MAX
+    cut = f"\n… {left_out} more characters in the JSON report" if left_out > 0 else ""
+    return f'<pre tabindex="0">{_text(text[:SHOWN_CHARS_MAX] + cut)}</pre>'

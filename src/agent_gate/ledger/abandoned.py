@@ -11,7 +11,7 @@ import orjson
 
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Resolve, Work
+from agent_gate.model.entry import Draft, Kind, LeaveResult, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.model.record import RESERVED_WINDOW
@@ -101,8 +101,11 @@ def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str
         "salt": salt(),
     }
     settled = _draft(Kind.SETTLED, question, held, at, said, "expired" if problem.code == 1016 else "denied")
+    left: tuple[LeaveResult, ...] = ()
+    if "door" in held.body:
+        left = (LeaveResult(question.agent_id, question.call_id, held.request_id, at),)
     if question.resolution is not None:
-        return Work(question.project, (settled,), unholds=question.call_id, releases=held.reserved)
+        return Work(question.project, (settled,), unholds=question.call_id, releases=held.reserved, beside=left)
     answer: dict[str, Any] = {
         **held.kept("bound_hash", "nonce", "signatures"),
         "resolution": "expired",
@@ -116,6 +119,7 @@ def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str
         resolves=Resolve(question.call_id, question.nonce, now, "expired"),
         unholds=question.call_id,
         releases=held.reserved,
+        beside=left,
     )
 
 

@@ -69,6 +69,7 @@ class Anchor:
     def __init__(self, files: LedgerFiles, key: AnchorKey) -> None:
         """Call it under the writer lock and after `read`: what a crash left of the last lines is cut off here."""
         self._files = files
+        self._path = os.fspath(files.anchor)
         self._key = key
         self._unsigned: Heads = {}
         self._unsigned_since: float | None = None
@@ -136,7 +137,7 @@ class Anchor:
     def _follow_compaction(self) -> None:
         """Another process may have put a shorter file in place of ours."""
         try:
-            current = os.stat(self._files.anchor).st_ino == self._inode
+            current = os.stat(self._path).st_ino == self._inode
         except FileNotFoundError:
             current = False
         if not current:

@@ -6,9 +6,11 @@ import sqlite3
 
 import orjson
 
+from agent_gate.ledger import beside
 from agent_gate.ledger.chain import GENESIS, seal
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
+    GATE_PROJECT,
     AlreadyClosed,
     Applied,
     Committed,
@@ -46,6 +48,8 @@ def apply(cursor: Cursor, work: Work, instance: str) -> Committed:
     if head is None:
         head = _create_head(cursor, work)
     _write_work_rows(cursor, work, instance)
+    for item in work.beside:
+        beside.write(cursor, item)
     return _write_entries(cursor, work, head)
 
 
@@ -61,8 +65,8 @@ def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | No
             return NotOpen("missing")
     elif change and change.create:
         return NotOpen("exists")
-    elif work.must_be_open and head.status != "open":
-        return NotOpen(head.status)
+    elif work.must_be_open and (status := _status(cursor, head)) != "open":
+        return NotOpen(status)
     if work.state and head and head.state_version != work.state.expected_version:
         return StateMoved(head.state_version)
     if work.claim:
@@ -84,6 +88,10 @@ def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | No
         ).fetchone()
     ):
         return NotPending("other")
+    for item in work.beside:
+        spent = beside.check(cursor, item)
+        if spent is not None:
+            return spent
     if work.resolves:
         return _check_pending(cursor, work.resolves)
     for charge in work.charges:
@@ -91,6 +99,12 @@ def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | No
         if not charge.has_room(used):
             return NoRoom(charge, used)
     return None
+
+
+def _status(cursor: Cursor, head: ProjectHead) -> str:
+    """The project's, unless the whole gate is paused."""
+    row = cursor.execute("SELECT status FROM heads WHERE project = ?", (GATE_PROJECT,)).fetchone()
+    return head.status if row is None or row[0] == "open" else str(row[0])
 
 
 def _check_pending(cursor: Cursor, resolve: Resolve) -> NotPending | None:

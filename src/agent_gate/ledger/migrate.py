@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_gate.ledger.connection import UNREADABLE, connect, connect_to_look
 from agent_gate.model.errors import StorageError
 
-HEAD = "0001"
+HEAD = "0002"
 PAGE_BYTES = 4096
 
 

@@ -1,64 +1,98 @@
-"""News of answers: at once within this process, by polling the data version from others."""
+"""News: of answers at once within this process, of everything else by polling the data version."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 
 from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S
 
 
-class AnswerNews:
-    """Wakes those who wait for an answer; polls only while somebody waits."""
+class News:
+    """Wakes those who wait for an answer, or for any change; polls only while somebody waits."""
 
-    def __init__(self, reader: sqlite3.Connection) -> None:
-        self._reader = reader
+    def __init__(self, reader: sqlite3.Connection, now: Callable[[], float]) -> None:
+        self._reader, self._now = reader, now
+        self._deadlines: list[tuple[float, str]] = []
+        """A heap: one look at the clock serves all who wait, however it jumps."""
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._watching: set[asyncio.Future[None]] = set()
         self._poller: asyncio.Task[None] | None = None
 
     def tell(self, call_id: str) -> None:
         for future in self._waiting.get(call_id, ()):
-            if not future.done():
-                future.set_result(None)
+            _wake(future)
 
-    async def wait(self, call_id: str, timeout_s: float) -> None:
+    async def wait(self, call_id: str, timeout_s: float | None, deadline: float | None = None) -> None:
+        """Until there may be news of this question, or its deadline has come."""
+        if deadline is not None:
+            heapq.heappush(self._deadlines, (deadline, call_id))
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(call_id, set()).add(future)
-        if self._poller is None or self._poller.done():
-            self._poller = asyncio.create_task(self._poll())
+        waiting = self._waiting.setdefault(call_id, set())
+        waiting.add(future)
         try:
-            async with asyncio.timeout(timeout_s):
-                await future
-        except TimeoutError:
-            return
+            await self._wait(future, timeout_s)
         finally:
-            self._forget(call_id, future)
+            waiting.discard(future)
+            if not waiting and self._waiting.get(call_id) is waiting:
+                del self._waiting[call_id]
+
+    async def wait_for_change(self, timeout_s: float) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watching.add(future)
+        try:
+            await self._wait(future, timeout_s)
+        finally:
+            self._watching.discard(future)
 
     def close(self) -> None:
         if self._poller:
             self._poller.cancel()
 
-    def _forget(self, call_id: str, future: asyncio.Future[None]) -> None:
-        waiting = self._waiting[call_id]
-        waiting.discard(future)
-        if not waiting:
-            del self._waiting[call_id]
+    async def _wait(self, future: asyncio.Future[None], timeout_s: float | None) -> None:
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(self._poll())
+        if timeout_s is None:
+            await future
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await future
 
     async def _poll(self) -> None:
         seen = None
-        while self._waiting:
+        while self._waiting or self._watching:
             with suppress(sqlite3.Error):  # who waits will look for itself, and say what is wrong
                 version = self._data_version()
                 if version != seen:
-                    seen = version
                     self._tell_resolved()
+                    if seen is not None:
+                        self._tell_watchers()
+                    seen = version
+            self._tell_due()
             await asyncio.sleep(ANSWER_POLL_INTERVAL_S)
+
+    def _tell_due(self) -> None:
+        now = self._now()
+        while self._deadlines and self._deadlines[0][0] <= now:
+            self.tell(heapq.heappop(self._deadlines)[1])
 
     def _tell_resolved(self) -> None:
         rows = self._reader.execute("SELECT call_id FROM pending_requests WHERE resolution IS NOT NULL").fetchall()
         for (call_id,) in rows:
             self.tell(call_id)
 
+    def _tell_watchers(self) -> None:
+        for future in self._watching:
+            _wake(future)
+
     def _data_version(self) -> int:
         return int(self._reader.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

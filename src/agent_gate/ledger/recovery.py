@@ -9,7 +9,7 @@ from agent_gate.ledger.abandoned import abandoned_questions
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import is_gone
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind, LeaveResult, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 
@@ -56,14 +56,14 @@ def _calls_in_doubt(
     )
     rows = connection.execute(
         "SELECT o.id, o.instance, e.project, e.run_id, e.request_id, e.agent_id, e.tool, e.signature, e.at,"
-        " e.body ->> '$.input_hash', e.body -> '$.signatures', e.body ->> '$.decision', e.body ->> '$.step_index'"
+        " e.body ->> '$.input_hash', e.body ->> '$.decision', e.body ->> '$.step_index', e.body ->> '$.door'"
         # In this order: without statistics SQLite would walk all entries and look for open ones.
         " FROM open_work o CROSS JOIN entries e ON e.call_id = o.id AND e.kind = 'performing' WHERE o.kind = 'call'"
     ).fetchall()
     for call_id, instance, project, run_id, request_id, agent_id, tool, signature, at, *recorded in rows:
         if instance not in gone or call_id in live:
             continue
-        input_hash, _, decision, step_index = recorded
+        input_hash, decision, step_index, door = recorded
         body = {
             "decision": decision,
             "error": problem.to_json(),
@@ -77,7 +77,8 @@ def _calls_in_doubt(
         draft = Draft(
             Kind.SETTLED, iso(now), canonical(body), call_id, run_id, request_id, agent_id, tool, signature, "unknown"
         )
-        yield Work(project, (draft,), closes=call_id, unholds=call_id)
+        left = (LeaveResult(agent_id, call_id, request_id, draft.at),) if door else ()
+        yield Work(project, (draft,), closes=call_id, unholds=call_id, beside=left)
 
 
 def _unfinished_runs(

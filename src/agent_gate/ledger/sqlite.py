@@ -13,12 +13,13 @@ from typing import Any
 import orjson
 
 from agent_gate.ledger import apply as applying
+from agent_gate.ledger import beside
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
-from agent_gate.ledger.news import AnswerNews
+from agent_gate.ledger.news import News
 from agent_gate.ledger.recovery import owed_work
 from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.writer import Writer
@@ -34,10 +35,11 @@ from agent_gate.model.entry import (
     Work,
 )
 from agent_gate.model.errors import StorageError
+from agent_gate.model.grant import Grant
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock, Ids
+from agent_gate.ports import Clock, Ids, LedgerFigures
 
 ENTRY_COLUMNS = (
     "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
@@ -94,7 +96,7 @@ class SqliteLedger:
             opened.callback(self._writer.abandon)
             self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
-        self._news = AnswerNews(self._reader)
+        self._news = News(self._reader, self._clock.now)
 
     def _settle_the_past(self) -> None:
         for result in self._writer.commit_now(self._owed_work(self._reader)):
@@ -104,6 +106,9 @@ class SqliteLedger:
 
     def _owed_work(self, connection: sqlite3.Connection) -> list[Work]:
         return owed_work(connection, self.files, self.instance, self._live, self._clock.now(), self._ids.salt)
+
+    def figures(self) -> LedgerFigures:
+        return self._writer.figures()
 
     async def commit(self, work: Work) -> Committed:
         begun = {row.effect_id for row in work.outbox}
@@ -221,8 +226,46 @@ class SqliteLedger:
         )
         return [question_of(row[0]) for row in rows]
 
-    async def wait_for_answer(self, call_id: str, timeout_s: float) -> None:
-        await self._news.wait(call_id, timeout_s)
+    async def open_questions(self) -> Sequence[tuple[Question, tuple[str, ...]]]:
+        rows = self._rows(
+            "SELECT question, approved_by FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL"
+            " ORDER BY created_at, call_id"
+        )
+        return [(question_of(row[0]), tuple(orjson.loads(row[1]))) for row in rows]
+
+    async def unsettled_questions(self) -> Sequence[Question]:
+        rows = self._rows("SELECT question FROM pending_requests WHERE question IS NOT NULL ORDER BY created_at")
+        return [question_of(row[0]) for row in rows]
+
+    async def questions_of(self, agent_id: str) -> Sequence[str]:
+        rows = self._rows(
+            "SELECT call_id FROM pending_requests WHERE agent_id = ? AND question IS NOT NULL AND resolution IS NULL",
+            agent_id,
+        )
+        return [row[0] for row in rows]
+
+    async def wait_for_answer(
+        self, call_id: str, timeout_s: float | None = None, deadline: float | None = None
+    ) -> None:
+        await self._news.wait(call_id, timeout_s, deadline)
+
+    async def wait_for_change(self, timeout_s: float) -> None:
+        await self._news.wait_for_change(timeout_s)
+
+    async def grants(self, at: float) -> Sequence[Grant]:
+        return [beside.grant_of(row) for row in self._rows(beside.LIVE_GRANTS, iso(at))]
+
+    async def grants_of(self, project: str, agent_id: str, key: str, at: float) -> Sequence[Grant]:
+        return [beside.grant_of(row) for row in self._rows(beside.GRANTS_OF, project, agent_id, key, iso(at))]
+
+    async def waiting_results(self, agent_id: str, limit: int) -> Sequence[str]:
+        return [row[0] for row in self._rows(beside.WAITING, agent_id, limit)]
+
+    async def waiting_results_count(self, agent_id: str) -> int:
+        return int(self._row(beside.WAITING_COUNT, agent_id)[0])
+
+    async def messages(self, channel: str) -> Sequence[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._rows(beside.MESSAGES, channel)]
 
     async def last_policy_hash(self) -> str | None:
         row = self._row("SELECT body ->> '$.policy_hash' FROM entries WHERE kind = 'policy' ORDER BY id DESC LIMIT 1")

@@ -30,6 +30,7 @@ from agent_gate.model.limits import (
     WRITER_REOPEN_AFTER_S,
 )
 from agent_gate.model.moment import iso
+from agent_gate.ports import LedgerFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ class Writer:
         self._wal_bytes = 0
         self._truncate_log_if_huge()
         self._closed = False
+        self._commits = self._works = 0
         self._thread = threading.Thread(target=self._serve, name="agent-gate-writer", daemon=True)
 
     def start(self) -> None:
@@ -86,6 +88,9 @@ class Writer:
             self._queue.put(Ticket(work, loop, future))
         return future
 
+    def figures(self) -> LedgerFigures:
+        return LedgerFigures(self._commits, self._works, self._queue.qsize())
+
     def anchor_what_is_missing(self, anchored: Heads) -> None:
         """What a crash left between a commit and its line; call it under the writer lock, before the thread runs."""
         rows = self._connection.execute("SELECT project, seq, hash FROM heads WHERE seq > 0").fetchall()
@@ -96,7 +101,7 @@ class Writer:
     def commit_now(self, works: Sequence[Work]) -> list[Result]:
         """Under the writer lock, before the thread runs or while it reopens: work that the past needs."""
         results = self._transaction(works)
-        self._after_commit(works, results)
+        self._anchor_what_moved(works, results)
         return results
 
     def take_no_more(self) -> None:
@@ -154,15 +159,22 @@ class Writer:
                 continue  # that loop is closed: nobody waits there any more
 
     def _commit_group(self, tickets: Sequence[Ticket]) -> None:
-        """Commit, answer, anchor: the callers go on as soon as their entries are durable."""
+        """Commit, anchor, answer, and tidy up while the callers go on.
+
+        The anchor's line takes microseconds while they wait, and many times that against them: each system call would
+        have to win the interpreter back.
+        """
         works = [ticket.work for ticket in tickets]
+        self._commits, self._works = self._commits + 1, self._works + len(works)
         try:
             with self._lock.held():
                 results = self._commit(works)
-                self._deliver(tickets, results)
-                self._after_commit(works, results)
+                self._anchor_what_moved(works, results)
         except StorageError as error:
-            self._deliver(tickets, [self._stop(error)] * len(tickets))
+            results = [self._stop(error)] * len(tickets)
+        self._deliver(tickets, results)
+        if self._wal_bytes >= WAL_CHECKPOINT_BYTES and not self._is_broken:
+            self._start_log_over()
 
     def _commit(self, works: Sequence[Work]) -> list[Result]:
         """A result for each; nothing is raised, because a caller waits for every one of them."""
@@ -181,7 +193,7 @@ class Writer:
             results += [self._stop(fault)] * (len(works) - len(results))
         return results
 
-    def _after_commit(self, works: Sequence[Work], results: Sequence[Result]) -> None:
+    def _anchor_what_moved(self, works: Sequence[Work], results: Sequence[Result]) -> None:
         moved: Heads = {
             work.project: (result.seq, result.hash)
             for work, result in zip(works, results, strict=True)
@@ -190,10 +202,12 @@ class Writer:
         if not moved:
             return
         self._acknowledged |= moved
+        self._wal_bytes += PAGE_BYTES * 4 + sum(
+            PAGE_BYTES + len(entry.body) for work in works for entry in work.entries
+        )
         try:
             self._anchor.append(iso(self._now()), moved)
-            self._checkpoint_if_long(works)
-        except (OSError, sqlite3.Error) as error:
+        except Exception as error:
             self._stop(error)  # committed all the same: only the next group is refused until it can be anchored
 
     def _check_file(self) -> None:
@@ -201,15 +215,14 @@ class Writer:
         if os.stat(self._files.db).st_ino != self._inode:
             raise FileNotFoundError(errno.ENOENT, "another file is in its place", str(self._files.db))
 
-    def _checkpoint_if_long(self, works: Sequence[Work]) -> None:
-        """Start the write-ahead log over, in place: a file that grows makes every fsync twice as slow."""
-        self._wal_bytes += PAGE_BYTES * 4 + sum(
-            PAGE_BYTES + len(entry.body) for work in works for entry in work.entries
-        )
-        if self._wal_bytes < WAL_CHECKPOINT_BYTES:
-            return
-        self._wal_bytes = 0
-        self._checkpoint("RESTART")
+    def _start_log_over(self) -> None:
+        """Write over the write-ahead log in place: a file that grows makes every fsync twice as slow."""
+        try:
+            with self._lock.held():
+                self._wal_bytes = 0
+                self._checkpoint("RESTART")
+        except (sqlite3.Error, StorageError) as error:
+            self._stop(error)
 
     def _truncate_log_if_huge(self) -> None:
         """Processes that live too briefly to reach the bound each leave a little, and a reader keeps the log alive."""

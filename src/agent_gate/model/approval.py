@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from agent_gate.model.errors import Problem
+from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
 from agent_gate.model.outcome import ToolRequest
 from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json
@@ -52,6 +54,24 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantTerms:
+    """How long a standing grant lasts, and how often it can be used."""
+
+    seconds: int = 3_600
+    uses: int = 5
+
+    def wrong(self) -> Problem | None:
+        if 1 <= self.seconds <= GRANT_SECONDS_MAX and 1 <= self.uses <= GRANT_USES_MAX:
+            return None
+        return Problem(
+            2002,
+            f"a grant of {self.uses} uses in {self.seconds} s is out of bounds",
+            f"give 1 to {GRANT_USES_MAX} uses and 1 to {GRANT_SECONDS_MAX} seconds",
+            "hold",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """One person's yes or no to one question; the nonce says which showing of it was answered."""
 
@@ -61,6 +81,8 @@ class Answer:
     by: Approver
     at: float
     note: str = ""
+    grant: GrantTerms | None = None
+    """Also let the same call pass again."""
 
 
 @dataclass

@@ -45,6 +45,8 @@ class CallRequest:
     simulate: bool = False
     run_ends_at: float | None = None
     """When the run's global timeout strikes, on the monotonic clock."""
+    door: str = ""
+    """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,10 @@ class Usage:
     calls_of_tool_in_run: int = 0
 
 
+_NO_USAGE = Usage()
+_COUNTED = frozenset(Usage.__slots__)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What judging needs of the world, frozen beside the bound call so that it can be judged again."""
@@ -97,17 +103,12 @@ class Facts:
         """The facts as they were recorded; the state has to be looked up by its version."""
         return cls(
             at=at,
-            mode=Mode(fields.get("mode", "assisted")),
-            roles=tuple(fields.get("roles", ("operator",))),
+            mode=Mode(fields["mode"]) if "mode" in fields else Mode.ASSISTED,
+            roles=tuple(fields["roles"]) if "roles" in fields else ("operator",),
             confirmed=fields.get("confirmed", False),
             policy_hash=fields["policy"],
             state_version=fields.get("state_version", 0),
-            usage=Usage(
-                fields.get("minute", 0),
-                fields.get("hour", 0),
-                fields.get("spent_today", 0),
-                fields.get("calls_of_tool_in_run", 0),
-            ),
+            usage=_usage_of(fields),
             can_ask=fields.get("can_ask", True),
             refused_recently=fields.get("refused_recently", False),
             found=fields.get("found", {}),
@@ -143,3 +144,10 @@ class Facts:
             if value:
                 fields[key] = value
         return fields
+
+
+def _usage_of(fields: Mapping[str, Any]) -> Usage:
+    """Most policies count nothing."""
+    if _COUNTED.isdisjoint(fields):
+        return _NO_USAGE
+    return Usage(**{name: fields[name] for name in _COUNTED if name in fields})

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
+from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
 
 GATE_PROJECT = "_gate"
@@ -29,6 +30,7 @@ class Kind(Enum):
     PROJECT = "project"
     ERASED = "erased"
     DOOR = "door"
+    GRANT = "grant"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,62 @@ class ProjectChange:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaveResult:
+    """The agent is away: the outcome waits until the agent says that it has it."""
+
+    agent_id: str
+    call_id: str
+    request_id: str | None
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakeResults:
+    """The agent has these; each id is that of a call or of the agent's own request."""
+
+    agent_id: str
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GiveGrant:
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class UseGrant:
+    """One use less; refused where none is left, or where the time is over or a person took the grant back."""
+
+    grant_id: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeGrant:
+    grant_id: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepMessage:
+    """Where a messenger has shown a question, so that the message can be edited after a restart too."""
+
+    call_id: str
+    channel: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropMessage:
+    call_id: str
+    channel: str
+
+
+Beside: TypeAlias = LeaveResult | TakeResults | GiveGrant | UseGrant | RevokeGrant | KeepMessage | DropMessage
+"""What a transaction does in the tables of approvers and agents, beside the chain."""
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What one caller wants committed: all of it or none, in one transaction with whoever else waits."""
 
@@ -137,6 +195,7 @@ class Work:
     project_change: ProjectChange | None = None
     erases: tuple[str, ...] = ()
     """Calls whose bodies become tombstones."""
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +208,7 @@ class Applied:
 @dataclass(frozen=True, slots=True)
 class NotOpen:
     status: str
-    """`missing`, `archived`, `locked`, `exists`"""
+    """`missing`, `archived`, `locked`, `exists`, `paused`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +239,12 @@ class AlreadyClosed:
     id: str
 
 
-Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed
+@dataclass(frozen=True, slots=True)
+class GrantSpent:
+    grant_id: str
+
+
+Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent
 Committed: TypeAlias = Applied | Refused
 
 

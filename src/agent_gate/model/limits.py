@@ -6,6 +6,7 @@ JSON_DEPTH_MAX = 64
 INTEGER_MAX = 2**53 - 1
 IDENTIFIER_CHARS_MAX = 200
 """Agent, project, request and tool names."""
+TOKEN_CHARS_MAX = 4_096
 
 OUTPUT_BYTES_MAX = 16 * 1_048_576
 STATE_BYTES_MAX = 4 * 1_048_576
@@ -58,7 +59,55 @@ TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
 NOTIFY_TIMEOUT_S = 10.0
 APPROVAL_TIMEOUT_S = 900.0
+GRANT_SECONDS_MAX = 86_400
+GRANT_USES_MAX = 100
+WAITING_RESULTS_SHOWN_MAX = 1_000
+"""Of one agent, in one answer; the rest comes when those are acknowledged."""
+
+HANDSHAKE_TIMEOUT_S = 10.0
+"""From a socket's opening to a request's headers, and again to the agent's token."""
+HANDSHAKES_MAX = 256
+"""Sockets that have not said who they are, at once; the oldest makes room for the next."""
+HEAD_BYTES_MAX = 65_536
+"""Of a request over HTTP, before its body."""
+REQUEST_TIMEOUT_S = 30.0
+"""From a request's headers to the end of its body."""
+STALLED_S = 30.0
+"""How long a peer may read nothing of what is written to it."""
+PING_INTERVAL_S = 20.0
+PING_TIMEOUT_S = 20.0
+AGENT_CONNECTIONS_MAX = 1_000
+"""Of one agent."""
+REQUESTS_IN_FLIGHT_MAX = 64
+"""Of one connection."""
+PLANS_UNDER_WAY_MAX = 16
+"""Of one connection, and after it has ended."""
+UNSENT_BYTES_MAX = 64 * 1_048_576
+"""Answers that one connection has not yet taken."""
+DRAIN_S = 5.0
+"""How long a server that ends waits until its answers have been taken."""
 POLICY_POLL_INTERVAL_S = 1.0
+
+TELEGRAM_TEXT_UNITS_MAX = 4_096
+"""Of one message, in UTF-16 units; Telegram takes no more."""
+TELEGRAM_NOTICE_CHARS_MAX = 200
+"""What pops up for the one who pressed a button."""
+TELEGRAM_BUTTON_BYTES_MAX = 64
+TELEGRAM_QUESTIONS_MAX = 100
+"""Open ones in the chat at a time; the rest follow as these end, and are at every other door meanwhile."""
+TELEGRAM_QUEUE_MAX = 1_000
+"""Messages that wait to be brought up to date; beyond that all are looked through again later."""
+TELEGRAM_NOTICES_MAX = 32
+"""Notices on their way at a time."""
+TELEGRAM_RESENT_MAX = 10
+"""Questions that `/pending` shows again."""
+TELEGRAM_POLL_S = 25
+TELEGRAM_TIMEOUT_S = 10.0
+TELEGRAM_BACKOFF_S_MAX = 30.0
+TELEGRAM_LOOK_INTERVAL_S = 0.5
+TELEGRAM_LOOK_AGAIN_S = 30.0
+TELEGRAM_COMMAND_AGE_S_MAX = 300.0
+"""An older command was meant for a gate that was not there to hear it."""
 
 URL_CHARS_MAX = 8_192
 HEADERS_MAX = 64
@@ -98,3 +147,40 @@ VIEW_PLACES_MAX = 2_000
 
 SHOWN_CHARS_MAX = 200
 """How much of a signature views and messages show before they cut and add a hash."""
+
+CONSOLE_SESSIONS_MAX = 1_000
+"""Of all approvers; the one that was idle longest gives way."""
+CONSOLE_SESSIONS_OF_ONE_MAX = 16
+CONSOLE_SESSION_IDLE_S = 1_800.0
+CONSOLE_SESSION_S = 43_200.0
+CONSOLE_NOTICES_MAX = 8
+"""What a person is told on the next page."""
+CONSOLE_SIGN_INS_FAILED_PER_MINUTE = 10
+"""From one address; the next ones are refused unread."""
+CONSOLE_ADDRESSES_MAX = 10_000
+"""That are remembered for it."""
+CONSOLE_STREAMS_MAX = 200
+CONSOLE_QUESTIONS_SHOWN_MAX = 100
+"""In the list of the inbox, oldest first; the rest is counted."""
+CONSOLE_ROWS_MAX = 50
+"""Of one page of a list."""
+CONSOLE_NOTE_CHARS_MAX = 1_000
+CONSOLE_SEARCH_S = 5.0
+"""A search that takes longer is broken off."""
+CONSOLE_FORESIGHT_S = 10.0
+
+PAGE_MAX = 1_000
+"""Of the lists that the HTTP API gives."""
+NOTE_CHARS_MAX = 1_000
+"""What a person writes to an answer, or as the reason of a pause."""
+ACKNOWLEDGED_MAX = 1_000
+"""Results, in one request."""
+
+METRIC_TOOLS_MAX = 200
+"""Tools with a label of their own in the metrics; the rest are counted together."""
+HEALTH_CHECK_S = 5.0
+READY_FOR_S = 1.0
+"""How long one look at everything that must be well is good for."""
+LOOP_BEAT_INTERVAL_S = 0.25
+LOOP_BLOCKED_S = 1.0
+"""An event loop that does not answer for so long is told of."""

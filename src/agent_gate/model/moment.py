@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
 
 def iso(at: float) -> str:
     """`2026-11-15T06:19:33.123456Z`: fixed width, so that text order is time order."""
@@ -18,4 +16,12 @@ def epoch(text: str) -> float:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - _EPOCH).total_seconds()
+    return moment.timestamp()
+
+
+def span(duration_ms: float) -> str:
+    """How long something took, in the unit that suits it."""
+    if duration_ms < 1_000:
+        return f"{duration_ms:.1f} ms"
+    seconds = duration_ms / 1_000
+    return f"{seconds:.1f} s" if seconds < 120 else f"{int(seconds // 60)} min {int(seconds % 60)} s"

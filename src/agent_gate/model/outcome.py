@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.moment import iso
+from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 
@@ -79,6 +79,33 @@ class Outcome:
         )
         fields.update((key, value) for key, value in optional if value is not None)
         return fields
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Outcome:
+        """What a door answered, as the value that it was; `from_json(outcome.to_json())` tells the same."""
+        decision = Decision(fields["decision"]) if "decision" in fields else None
+        diff = fields.get("state_diff")
+        moments = {name: epoch(fields[name]) for name in ("started_at", "ended_at", "expires_at") if name in fields}
+        return cls(
+            call_id=fields["call_id"],
+            status=Status(fields["status"]),
+            request_id="" if fields["request_id"] == fields["call_id"] else fields["request_id"],
+            data=fields.get("data"),
+            message=fields.get("message", ""),
+            error=Problem.from_json(fields["error"]) if "error" in fields else None,
+            signatures=tuple(fields.get("signatures", ())),
+            decision=decision,
+            reasons=tuple(
+                Reason(one["layer"], decision, one.get("rule", ""), one.get("text", ""))
+                for one in fields.get("reasons", ())
+            ),
+            simulated=fields.get("simulated", False),
+            state_version=fields.get("state_version"),
+            state_diff=None if diff is None else tuple(diff),
+            snapshot_id=fields.get("snapshot_id"),
+            cost=fields.get("cost"),
+            **moments,
+        )
 
 
 _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}

@@ -52,6 +52,8 @@ def held(
     }
     if reserved:
         body["reserved"] = [[charge.scope, charge.bucket, charge.amount] for charge in reserved]
+    if bound.request.door:
+        body["door"] = bound.request.door
     return _draft(Kind.HELD, bound, question.created_at, body, None)
 
 
@@ -69,7 +71,7 @@ def taken_over(question: Question, earlier: Sequence[Entry], at: float, instance
         "salt": salt,
         "signatures": list(question.signatures),
     }
-    body |= {key: told[key] for key in ("input_hash", "resources", "step_index") if key in told}
+    body |= {key: told[key] for key in ("door", "input_hash", "resources", "step_index") if key in told}
     return Draft(
         Kind.HELD,
         iso(at),
@@ -129,12 +131,17 @@ def performing(
     salt: str,
     first: bool,
     kept_hash: str | None = None,
+    resolution: Mapping[str, str] | None = None,
 ) -> Draft:
     """The intent: durable before the act, and with it the hash of what was kept to undo it."""
     body = _first_body(bound, facts, verdict) if first else _judged_body(bound, facts, verdict)
     body |= {"instance": instance, "salt": salt}
     if kept_hash is not None:
         body["kept_hash"] = kept_hash
+    if bound.request.door:
+        body["door"] = bound.request.door
+    if resolution:
+        body |= resolution
     return _draft(Kind.PERFORMING, bound, at, body, None)
 
 
@@ -265,7 +272,9 @@ def outcome_of(entries: Sequence[Entry], blob: bytes | None = None) -> Outcome |
     if not ends:
         return None
     bodies = [restore(entry.body) if entry.body is not None else {} for entry in entries[: ends[-1] + 1]]
-    judged: Mapping[str, Any] = next((body for body in reversed(bodies) if "reasons" in body), {})
+    judged: Mapping[str, Any] = {}
+    if bodies[-1].get("signatures"):  # a call that could not be bound in the end rests on no verdict
+        judged = next((body for body in reversed(bodies) if "reasons" in body), {})
     return _outcome(entries[ends[-1]], bodies[-1], judged, blob)
 
 

@@ -9,6 +9,7 @@ import jsonschema_rs
 from agent_gate.model.tool import Json
 
 COMPLAINT_CHARS_MAX = 500
+ARGUMENTS_NAMED_MAX = 20
 
 
 def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Callable[[Json], str | None]:
@@ -28,6 +29,16 @@ def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Calla
         return " ".join("; ".join(problems).split())[:COMPLAINT_CHARS_MAX]
 
     return validate
+
+
+def arguments_named(schema: Mapping[str, Json]) -> str:
+    """The arguments that a schema knows, those first that must be given: what to tell whoever gave others."""
+    known, required = schema.get("properties", {}), schema.get("required", ())
+    named = [
+        f"{name} (required)" if name in required else name
+        for name in sorted(known, key=lambda name: (name not in required, name))
+    ]
+    return f"its arguments are {', '.join(named[:ARGUMENTS_NAMED_MAX])}" if named else "it takes no arguments"
 
 
 def _refuse_remote(uri: str) -> Json:

@@ -71,6 +71,8 @@ class Admission:
                 "add it to the agent's projects",
                 "admit",
             )
+        if await self._ledger.status(GATE_PROJECT) == "paused":
+            return closed_problem(project, "paused")
         status = await self._ledger.status(project)
         if status is None:
             return Problem(
@@ -110,6 +112,8 @@ def other_arguments(request_id: str) -> Problem:
 
 
 def closed_problem(project: str, status: str) -> Problem:
+    if status == "paused":
+        return Problem(1017, "the gate is paused", "an approver can run `agent-gate resume`", "admit")
     return Problem(1017, f"project `{project}` is {status}", f"run `agent-gate project unlock {project}`", "admit")
 
 

@@ -12,6 +12,7 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import SIGNATURES_MAX
+from agent_gate.model.schema import arguments_named
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
@@ -45,7 +46,7 @@ class Binder:
             return self._tools.missing(request.tool)
         wrong = hand.validate(args)
         if wrong:
-            return Problem(2002, f"`{request.tool}`: {wrong}", "see the tool's input schema", "bind")
+            return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
         try:
             args = hand.normalise(args) if hand.normalise else args
         except GateError as error:
@@ -148,7 +149,9 @@ class Binder:
             found=binding.found,
         )
         act = binding.act or hand.act
-        return Prepared(call, facts, hand, declaration, charges, act, transition, binding.release, binding.keep)
+        return Prepared(
+            call, facts, hand, declaration, charges, act, transition, binding.release, binding.keep, binding.preview
+        )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
         used = {charge.scope: await self._ledger.used(project, charge) + counted(charge, besides) for charge in charges}

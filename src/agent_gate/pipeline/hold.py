@@ -6,26 +6,43 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
+from hmac import compare_digest
 
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import Applied, Claim, Committed, Entry, NotPending, Resolve, Work
+from agent_gate.model.entry import (
+    GATE_PROJECT,
+    Applied,
+    Claim,
+    Committed,
+    Draft,
+    Entry,
+    GiveGrant,
+    NotPending,
+    Resolve,
+    Work,
+)
 from agent_gate.model.errors import Problem
+from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
+from agent_gate.model.record_people import granted, refused_answer
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
 
 _log = logging.getLogger(__name__)
 
 NEWS_WAIT_S = 1.0
-"""The clock is looked at this often, because it may jump."""
+"""How often one who joined a call of another process looks whether it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How a question ended: `approved`, `denied`, `expired` or `withdrawn`, by whom and when."""
+    """How a question ended: `approved`, `denied`, `expired` or `withdrawn`, by whom and when.
+
+    `granted` where none was put, because a standing grant answers it.
+    """
 
     how: str
     by: str
@@ -96,8 +113,8 @@ class Holder:
         if most is None:
             return None
         agent_id = call.request.agent.id
-        asked = {question.call_id: question.agent_id for question in await self._ledger.questions()} | self._being_put
-        open_now = sum(asker == agent_id for asker in asked.values())
+        being_put = {call_id for call_id, asker in self._being_put.items() if asker == agent_id}
+        open_now = len(being_put.union(await self._ledger.questions_of(agent_id)))
         if open_now < most:
             return None
         return Problem(
@@ -155,7 +172,8 @@ class Holder:
             if left_s <= 0:
                 await self._expire(question)
                 continue
-            await self._ledger.wait_for_answer(question.call_id, min(left_s, NEWS_WAIT_S))
+            found = None  # thousands may wait here
+            await self._ledger.wait_for_answer(question.call_id, deadline=question.expires_at)
 
     async def _resolution(self, question: Question, how: str, approvers: tuple[str, ...]) -> Resolution:
         entries = await self._ledger.entries_of(question.call_id)
@@ -167,24 +185,67 @@ class Holder:
         await self._resolve(question, "expired", "", self._clock.now(), "")
 
     async def answer(self, answer: Answer) -> Problem | None:
-        """Record one person's answer; what is wrong with it is the result."""
+        """Record one person's answer; what is wrong with it is the result, and recorded too."""
+        problem = await self._answer(answer)
+        if problem:
+            verb, now = "approve" if answer.approve else "deny", self._clock.now()
+            draft = refused_answer(answer.call_id, verb, answer.by.id, problem, now, self._ids.salt())
+            await self._ledger.commit(Work(GATE_PROJECT, (draft,)))
+        return problem
+
+    async def _answer(self, answer: Answer) -> Problem | None:
         found = await self._ledger.question(answer.call_id)
         if found is None:
             return _no_such_question(answer.call_id)
         question = found[0]
-        if question.nonce != answer.nonce:
+        if not compare_digest(question.nonce.encode(), answer.nonce.encode()):
             return _no_such_question(answer.call_id)
-        not_entitled = _not_entitled(question, answer.by)
-        if not_entitled:
-            return not_entitled
+        refused = not_entitled(question, answer.by) or _not_grantable(question, answer)
+        if refused:
+            return refused
+        grant = self._grant(question, answer) if answer.approve and answer.grant else None
         how = "approved" if answer.approve else "denied"
-        committed = await self._resolve(question, how, answer.by.id, answer.at, answer.note)
+        committed = await self._resolve(question, how, answer.by.id, answer.at, answer.note, grant)
         return _too_late(question, committed) if isinstance(committed, NotPending) else None
 
-    async def _resolve(self, question: Question, how: str, by: str, at: float, note: str) -> Committed:
-        draft = record.answered(question, how, by, at, note, self._ids.salt())
+    def _grant(self, question: Question, answer: Answer) -> Grant:
+        assert answer.grant is not None
+        return Grant(
+            grant_id=self._ids.new(),
+            project=question.project,
+            agent_id=question.agent_id,
+            tool=question.tool,
+            signatures=question.signatures,
+            key=grant_key(question.tool, question.signatures, question.args, question.sensitive),
+            given_by=answer.by.id,
+            roles=answer.by.roles,
+            call_id=question.call_id,
+            created_at=answer.at,
+            expires_at=answer.at + answer.grant.seconds,
+            uses=answer.grant.uses,
+            uses_left=answer.grant.uses,
+        )
+
+    async def granted(self, prepared: Prepared, verdict: Verdict) -> Grant | None:
+        """What a person agreed to beforehand, where it covers all that this verdict asks for."""
+        call, request = prepared.call, prepared.call.request
+        key = grant_key(request.tool, call.signatures, call.recorded_args, sorted(prepared.declaration.sensitive))
+        grants = await self._ledger.grants_of(request.project, request.agent.id, key, self._clock.now())
+        return next((grant for grant in grants if grant.covers(verdict.requirement)), None)
+
+    async def withdraw(self, question: Question) -> Committed:
+        """The agent takes its call back before anybody has answered."""
+        return await self._resolve(question, "withdrawn", question.agent_id, self._clock.now(), "")
+
+    async def _resolve(
+        self, question: Question, how: str, by: str, at: float, note: str, grant: Grant | None = None
+    ) -> Committed:
+        drafts: tuple[Draft, ...] = (record.answered(question, how, by, at, note, self._ids.salt()),)
         resolve = Resolve(question.call_id, question.nonce, at, how, by)
-        return await self._ledger.commit(Work(question.project, (draft,), resolves=resolve))
+        if grant is None:
+            return await self._ledger.commit(Work(question.project, drafts, resolves=resolve))
+        drafts += (granted(grant, self._ids.salt()),)
+        return await self._ledger.commit(Work(question.project, drafts, resolves=resolve, beside=(GiveGrant(grant),)))
 
 
 async def _told(news: Awaitable[None], question: Question) -> None:
@@ -196,7 +257,8 @@ async def _told(news: Awaitable[None], question: Question) -> None:
         _log.warning("nobody could be told of call %s: %s: %s", question.call_id, type(error).__name__, error)
 
 
-def _not_entitled(question: Question, approver: Approver) -> Problem | None:
+def not_entitled(question: Question, approver: Approver) -> Problem | None:
+    """Why this person's answer would not count; None where it would."""
     if approver.id in (question.agent_id, question.owner):
         return Problem(6003, f"`{approver.id}` may not approve a call of its own", "ask another approver", "hold")
     lacking = [role for role in question.approver_roles if not approver.has_role(role)]
@@ -208,6 +270,14 @@ def _not_entitled(question: Question, approver: Approver) -> Problem | None:
             "hold",
         )
     return None
+
+
+def _not_grantable(question: Question, answer: Answer) -> Problem | None:
+    if answer.grant is None or not answer.approve:
+        return None
+    if question.approvers_required > 1:
+        return Problem(6003, "what needs more than one person cannot be granted for later", "approve it once", "hold")
+    return answer.grant.wrong()
 
 
 def _no_such_question(call_id: str) -> Problem:

@@ -15,7 +15,7 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import CodecError, canonical, sha256_hex
 from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.entry import Claim, Committed, ProjectState, Work
+from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
 from agent_gate.model.outcome import Status
@@ -30,6 +30,9 @@ Result = TypeVar("Result")
 UNAVAILABLE = 2006
 """A tool fails with this code where nothing was performed: what was reserved for the act is released."""
 
+NOT_PERFORMED = "allowed, and not performed in a simulation"
+PREVIEWED = "performed on a copy that was thrown away"
+
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
     """Whether the ledger must know of the act before it happens: whatever changes the world or costs something."""
@@ -41,6 +44,15 @@ def needs_intent(declaration: ToolDeclaration) -> bool:
 class Performer:
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
+        self._acting: dict[str, asyncio.Timeout] = {}
+        self._broken_off: set[str] = set()
+
+    def break_off(self, call_id: str) -> None:
+        """Let the act of a call end now, or not begin; what it has reached by then is for settling to say."""
+        self._broken_off.add(call_id)
+        scope = self._acting.get(call_id)
+        if scope is not None and not scope.expired():
+            scope.reschedule(asyncio.get_running_loop().time())
 
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
         """What undoing the act will need, or why the act cannot begin."""
@@ -54,12 +66,14 @@ class Performer:
         charges: tuple[Charge, ...],
         first: bool,
         kept: bytes | None = None,
+        resolution: Mapping[str, str] | None = None,
+        beside: tuple[Beside, ...] = (),
     ) -> Committed:
         """Write the intent, with what was kept to undo the act, and reserve what the act will count against."""
         call, now = prepared.call, self._clock.now()
         kept_hash = None if kept is None else sha256_hex(kept)
         instance, salt = self._ledger.instance, self._ids.salt()
-        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, first, kept_hash)
+        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, first, kept_hash, resolution)
         return await self._ledger.commit(
             Work(
                 call.request.project,
@@ -69,6 +83,7 @@ class Performer:
                 opens=("call", call.call_id),
                 charges=charges,
                 blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
+                beside=beside,
             )
         )
 
@@ -79,6 +94,13 @@ class Performer:
             return data
         return _succeeded(output_without_secrets(data, prepared.call.args, prepared.declaration))
 
+    async def preview(self, prepared: Prepared) -> Ending:
+        """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
+        ending = await self.act(replace(prepared, act=prepared.preview))
+        if ending.problem is not None and ending.problem.code == UNAVAILABLE:
+            return Ending(Status.SUCCESS, message=f"{NOT_PERFORMED}: {ending.problem.detail}")
+        return replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
+
     async def _within_time(
         self, prepared: Prepared, step: Callable[[BoundCall], Awaitable[Result]], *, acted: bool
     ) -> Result | Ending:
@@ -86,16 +108,27 @@ class Performer:
         limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
         run_ends_at = prepared.call.request.run_ends_at
         left_s = limit_s if run_ends_at is None else run_ends_at - self._clock.monotonic()
-        scope = asyncio.timeout(min(left_s, limit_s))
+        call_id = prepared.call.call_id
+        if call_id in self._broken_off:
+            return self._ended_early(call_id, declaration, acted=False)
+        scope = self._acting[call_id] = asyncio.timeout(min(left_s, limit_s))
         try:
             async with scope:
                 return await step(prepared.call)
         except BaseException as error:
+            if scope.expired() and call_id in self._broken_off:
+                return self._ended_early(call_id, declaration, acted=acted)
             if scope.expired():
                 return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, acted), acted=acted)
             problem = _problem(error, declaration)
             problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
+        finally:
+            self._acting.pop(call_id, None)
+
+    def _ended_early(self, call_id: str, declaration: ToolDeclaration, *, acted: bool) -> Ending:
+        self._broken_off.discard(call_id)
+        return _broken_off(declaration, acted)
 
     def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
         """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
@@ -160,6 +193,17 @@ def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) ->
     if wrong:
         return Problem(2003, f"the new state does not fit the project's schema: {wrong}", stage="perform")
     return None
+
+
+def _broken_off(declaration: ToolDeclaration, acted: bool) -> Ending:
+    if not acted:
+        problem = Problem(1020, "the run was broken off before this step was performed", "run it again", "perform")
+        return Ending.denied(problem)
+    if declaration.effect is Effect.WRITE:
+        detail = f"`{declaration.name}` was broken off while it ran; it may have acted"
+        return Ending(Status.UNKNOWN, Problem(2007, detail, "look at the target", "perform"), acted=True)
+    detail = f"`{declaration.name}` was broken off while it ran"
+    return Ending.failed(Problem(2003, detail, "run it again", "perform"), acted=True)
 
 
 def _timed_out(declaration: ToolDeclaration, limit_s: float, cut_by_run: bool, acted: bool) -> Problem:

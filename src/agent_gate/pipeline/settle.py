@@ -9,7 +9,7 @@ from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import GATE_PROJECT, Claim, Committed, Draft, OutboxRow, StateChange, Work
+from agent_gate.model.entry import GATE_PROJECT, Beside, Claim, Committed, Draft, OutboxRow, StateChange, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
@@ -34,6 +34,7 @@ class Settler:
         held: bool,
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
+        beside: tuple[Beside, ...] = (),
     ) -> tuple[Outcome, Committed, str | None]:
         """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
         call = prepared.call
@@ -70,6 +71,7 @@ class Settler:
             unholds=call.call_id if held else None,
             outbox=outbox,
             blobs=((record.output_blob(call.call_id), output.encoded),) if output and large else (),
+            beside=beside,
         )
         committed = await self._ledger.commit(work)
         return outcome, committed, outbox[0].effect_id if outbox else None
@@ -121,13 +123,14 @@ class Settler:
         claim: Claim | None = None,
         held: bool = False,
         reserved: tuple[Charge, ...] = (),
+        beside: tuple[Beside, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
         outcome = self.refusal(request, call_id, problem, started_at)
         draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
         project = request.project if admitted else GATE_PROJECT
         unholds = call_id if held else None
-        work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved)
+        work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, beside=beside)
         return outcome, await self._ledger.commit(work)
 
     def refusal(self, request: CallRequest, call_id: str, problem: Problem, started_at: float) -> Outcome:

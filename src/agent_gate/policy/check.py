@@ -10,7 +10,7 @@ from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import CodecError, normalise, sha256_hex
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.model.schema import validator
+from agent_gate.model.schema import arguments_named, validator
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy import pointers
@@ -87,7 +87,8 @@ def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:
         raise ToolError(str(error), code=2001) from None
     wrong = validator(declaration.input_schema)(args)
     if wrong:
-        raise ToolError(f"`{declaration.name}`: {wrong}", code=2002, suggestion="see the tool's input schema")
+        known = arguments_named(declaration.input_schema)
+        raise ToolError(f"`{declaration.name}`: {wrong}", code=2002, suggestion=known)
 
 
 def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:

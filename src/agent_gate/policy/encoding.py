@@ -72,4 +72,7 @@ def _encoded(name: str, text: str, characters: re.Pattern[str]) -> str:
 
 
 def _percent(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found.group().encode())
+    return _PERCENT.get(found[0]) or "".join(f"%{byte:02X}" for byte in found[0].encode())
+
+
+_PERCENT = {chr(byte): f"%{byte:02X}" for byte in range(128)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.charge import Charge
@@ -24,6 +25,8 @@ from agent_gate.policy.signature import shown
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
+_STANDINGS_MAX = 256
+"""Of one tool; there are as many as sets of roles, times modes."""
 
 
 class Judge:
@@ -37,6 +40,7 @@ class Judge:
         self._index = RuleIndex(policy.rules, policy.defaults)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
+        self._goes_by_calls = not layers.looks_beyond_the_call(policy)
         self._tools: dict[str, _JudgedTool] = {}
 
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration:
@@ -45,6 +49,10 @@ class Judge:
 
     def needs_state(self, tool: ToolDeclaration) -> bool:
         return self._looks_at_state or bool(self._judged(tool).preconditions)
+
+    def goes_by_call_alone(self, tool: ToolDeclaration) -> bool:
+        """Whether no verdict on the tool can rest on the moment, the project's state or a counter."""
+        return self._goes_by_calls and not self._judged(tool).preconditions
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
@@ -72,23 +80,23 @@ class Judge:
         environment = _Environment(bound, facts, declaration, self._zone)
         matches = [self._index.lookup(signature, environment) for signature in bound.signatures]
         guard = self._ask_guard(bound, facts)
-        approvals, requirement = layers.approvals(policy.approvals, declaration, facts)
+        standing = judged.standing(facts, policy)
+        charges = charges_for(policy, self._zone, facts.at, declaration.cost, declaration.name, bound.request.run_id)
         answers: list[layers.Answer] = [
             self._rules_answer(bound.signatures, matches),
             guard,
-            layers.roles(declaration, facts, policy.roles),
-            layers.confirmation(declaration, facts),
-            layers.risk(declaration, facts),
+            standing.roles,
+            standing.confirmation,
+            standing.risk,
             layers.preconditions(judged.preconditions, environment),
             layers.windows(policy.windows, environment.moment) if policy.windows else layers.nothing("windows"),
-            layers.limits(self.charges(judged.given, facts.at, bound.request.run_id), facts),
-            approvals,
+            layers.limits(charges, facts) if charges else layers.nothing("limits"),
+            standing.approvals,
         ]
         decisions = [reason.decision for reason, _ in answers]
-        granted = _ALLOW in decisions
-        if not granted and _DENY not in decisions and _ASK not in decisions:
+        if not any(decisions):
             answers.append(self._unruled(bound.signatures, matches))
-        return _verdict(answers, requirement or Requirement(), facts)
+        return _verdict(answers, standing.requirement, facts)
 
     def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
         tool = bound.request.tool
@@ -97,7 +105,7 @@ class Judge:
             return besides(bound, facts) if besides else _UNGUARDED
         if getattr(self.policy.guards, tool.replace(".", "_")) is None:
             return layers.deny(
-                "guard", 1001, f"`{tool}` has no section under tools: in the policy", f"add `tools: {{{tool}: …}}`"
+                "guard", 1001, f"`{tool}` has no section under tools: in the policy", f"add one: {GUARDED[tool]}"
             )
         guard = self._guards.get(tool)
         if guard is None:
@@ -147,15 +155,47 @@ class Judge:
 _RANK: dict[Decision | None, int] = {_ALLOW: 0, _ASK: 1, _DENY: 2}
 
 
+class _Standing(NamedTuple):
+    """The layers that look at nothing but the tool and who calls it, in which mode, confirmed or not."""
+
+    roles: layers.Answer
+    confirmation: layers.Answer
+    risk: layers.Answer
+    approvals: layers.Answer
+    requirement: Requirement
+
+
 class _JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
-    __slots__ = ("declaration", "given", "preconditions")
+    __slots__ = ("_standings", "declaration", "given", "preconditions")
 
     def __init__(self, given: ToolDeclaration, declaration: ToolDeclaration) -> None:
         self.given = given
         self.declaration = declaration
         self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
+        self._standings: dict[tuple[object, ...], _Standing] = {}
+
+    def standing(self, facts: Facts, policy: Policy) -> _Standing:
+        """Kept, because the same few callers come again and again."""
+        key = facts.roles, facts.mode, facts.confirmed
+        known = self._standings.get(key)
+        if known is None:
+            if len(self._standings) >= _STANDINGS_MAX:
+                self._standings.clear()
+            known = self._standings[key] = _standing(self.declaration, facts, policy)
+        return known
+
+
+def _standing(declaration: ToolDeclaration, facts: Facts, policy: Policy) -> _Standing:
+    approvals, requirement = layers.approvals(policy.approvals, declaration, facts)
+    return _Standing(
+        layers.roles(declaration, facts, policy.roles),
+        layers.confirmation(declaration, facts),
+        layers.risk(declaration, facts),
+        approvals,
+        requirement or Requirement(),
+    )
 
 
 class _Environment:
@@ -210,12 +250,12 @@ def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
 
 
 def _verdict(answers: Sequence[layers.Answer], requirement: Requirement, facts: Facts) -> Verdict:
-    trace = tuple(reason for reason, _ in answers)
-    problems = [problem for _, problem in answers if problem is not None]
-    if problems:
+    trace, found = zip(*answers, strict=True)
+    if any(found):
+        problems = [problem for problem in found if problem is not None]
         remedies = "; and ".join(dict.fromkeys(problem.suggestion for problem in problems if problem.suggestion))
         return Verdict(_DENY, trace, replace(problems[0], suggestion=remedies))
-    if not any(reason.decision is _ASK for reason in trace):
+    if _ASK not in [reason.decision for reason in trace]:
         return Verdict(_ALLOW, trace)
     if facts.refused_recently:
         return _refused(
@@ -223,7 +263,11 @@ def _verdict(answers: Sequence[layers.Answer], requirement: Requirement, facts: 
         )
     if not facts.can_ask:
         return _refused(
-            trace, "approvals", 1001, "a person would have to agree, and nobody can be asked here", "allow it by a rule"
+            trace,
+            "approvals",
+            1001,
+            "a person would have to agree, and nobody can be asked here",
+            "allow it by a rule, or write approvals_at_terminal: true and run it at a terminal",
         )
     return Verdict(_ASK, trace, requirement=requirement)
 

@@ -187,3 +187,16 @@ def _list(names: Sequence[str]) -> str:
 def looks_at_state(policy: Policy) -> bool:
     """Whether a condition of this policy may look at a project's state."""
     return any("state" in rule.when for rule in (*policy.rules, *policy.defaults))
+
+
+def looks_beyond_the_call(policy: Policy) -> bool:
+    """Whether a verdict may rest on the moment, on counters, or on whatever a condition looks at."""
+    limits = policy.limits
+    return bool(
+        policy.windows
+        or any(rule.when for rule in (*policy.rules, *policy.defaults))
+        or limits.rate_per_minute is not None
+        or limits.rate_per_hour is not None
+        or limits.budget_daily is not None
+        or policy.max_calls_per_tool is not None
+    )

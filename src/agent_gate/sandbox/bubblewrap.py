@@ -16,6 +16,7 @@ from agent_gate.model.limits import SHELL_TMP_BYTES_MAX
 from agent_gate.sandbox import seccomp
 from agent_gate.sandbox.command import Access, Command, Place
 from agent_gate.sandbox.launch import Launch
+from agent_gate.sandbox.layering import COPY, UPPER, WORK
 
 NEEDED = ("--ro-bind-fd", "--add-seccomp-fd", "--disable-userns", "--json-status-fd", "--size", "--perms")
 """Options without which the walls have holes; `--ro-bind-fd` came with 0.10, and to Debian's 0.8 as a security fix."""
@@ -89,11 +90,7 @@ class Bubblewrap:
             arguments = launch.file(b"".join(os.fsencode(word) + b"\0" for word in words))
             shown_as = ("--argv0", command.argv[0]) if "--argv0" in options_of(self.bwrap) else ()
             launch.argv = (self.bwrap, "--args", arguments, *shown_as, "--", command.executable, *command.argv[1:])
-            launch.lent = (
-                starts_on,
-                command.descriptor,
-                *(p.descriptor for p in command.view.places if p.descriptor is not None),
-            )
+            launch.lent = (starts_on, command.descriptor, *_bound(command))
         except BaseException:
             launch.close()
             raise
@@ -101,8 +98,9 @@ class Bubblewrap:
 
 
 def _bound(command: Command) -> list[int]:
-    """Descriptors that are bound, and closed when they have been."""
-    shown = (place for place in command.view.places if place.path not in command.layers)
+    """Descriptors that are bound, and closed when they have been; one of what has a layer would be a way around it."""
+    places = command.view.places
+    shown = (p for p in places if p.path not in command.layers and not _lies_below(p.path, _NEVER_SHOWN))
     return [place.descriptor for place in shown if place.descriptor is not None]
 
 
@@ -133,7 +131,7 @@ def _seen(command: Command) -> Iterator[str]:
         if not _lies_below(place.path, _NEVER_SHOWN):
             layer = command.layers.get(place.path) if place.access is Access.WRITE else None
             if layer is not None:
-                yield from ("--overlay-src", place.path, "--overlay", f"{layer}/upper", f"{layer}/work", place.path)
+                yield from _layered(place, layer)
             else:
                 yield from _place(place, quietly=not command.starts_programs)
             if place.access is not Access.NONE and place.is_directory:
@@ -144,6 +142,12 @@ def _seen(command: Command) -> Iterator[str]:
     for name, target in command.view.links:
         if not _lies_below(name, shown):
             yield from ("--symlink", target, name)
+
+
+def _layered(place: Place, layer: str) -> tuple[str, ...]:
+    if not place.is_directory:
+        return ("--bind", f"{layer}/{COPY}", place.path)
+    return ("--overlay-src", place.path, "--overlay", f"{layer}/{UPPER}", f"{layer}/{WORK}", place.path)
 
 
 def _place(place: Place, *, quietly: bool) -> tuple[str, ...]:

@@ -7,15 +7,17 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from agent_gate.model.errors import GateError
 from agent_gate.sandbox import seccomp
 from agent_gate.sandbox.bubblewrap import NEEDED, Bubblewrap, candidates, options_of
-from agent_gate.sandbox.command import Command, Limits
+from agent_gate.sandbox.command import Access, Command, Limits, Place, View
 from agent_gate.sandbox.launch import Launch
+from agent_gate.sandbox.layering import in_layers
 from agent_gate.sandbox.pids import place_for_bounds
 from agent_gate.sandbox.running import run
 from agent_gate.sandbox.supervised import Sandlock, Unconfined
@@ -74,7 +76,7 @@ async def _first_that_works() -> Sandbox | None:
 async def probe() -> list[Offer]:
     """What this machine offers for `shell.run`, each tried."""
     offers = [await _try(offer) for offer in _offers()]
-    return [*offers, _process_bound()]
+    return [*offers, await _preview(offers), _process_bound()]
 
 
 def _offers() -> Iterator[Offer]:
@@ -103,25 +105,55 @@ def _offers() -> Iterator[Offer]:
 async def _try(offer: Offer) -> Offer:
     if offer.sandbox is None:
         return offer
-    program = _harmless_program()
-    descriptor = -1
+    wrong = await _trial(offer.sandbox, ("true",))
+    return Offer(offer.name, False, f"{offer.found}: {wrong}", _ADVICE[offer.name]) if wrong else offer
+
+
+async def _trial(sandbox: Sandbox, argv: tuple[str, ...], view: View | None = None, scratch: str = "") -> str:
+    """What went wrong with a harmless command; with `scratch`, what it writes stays there."""
+    program, descriptor = _program(argv[0]), -1
     try:
         descriptor = os.open(program, os.O_PATH | os.O_CLOEXEC)
-        command = Command(program, descriptor, ("true",), "/", _TRIAL)
-        finished = await run(command, offer.sandbox.wrap(command))
+        command = Command(program, descriptor, argv, "/", _TRIAL, view or View())
+        command = in_layers(command, scratch) if scratch else command
+        finished = await run(command, sandbox.wrap(command))
     except (GateError, OSError) as error:
-        return Offer(offer.name, False, f"{offer.found}: {error}", _ADVICE[offer.name])
+        return error.problem.detail if isinstance(error, GateError) else str(error)
     finally:
         if descriptor >= 0:
             os.close(descriptor)
-    if finished.return_code != 0:
-        said = finished.stderr.decode(errors="replace").strip() or f"return code {finished.return_code}"
-        return Offer(offer.name, False, f"{offer.found}: {said}", _ADVICE[offer.name])
-    return offer
+    if finished.return_code == 0:
+        return ""
+    return finished.stderr.decode(errors="replace").strip() or f"return code {finished.return_code}"
 
 
-def _harmless_program() -> str:
-    return os.path.realpath(shutil.which("true", path="/usr/bin:/bin") or "/bin/true")
+def _program(name: str) -> str:
+    return os.path.realpath(shutil.which(name, path="/usr/bin:/bin") or f"/bin/{name}")
+
+
+async def _preview(offers: Iterable[Offer]) -> Offer:
+    """Whether a simulation can show what a command would change: tried with one that makes a file."""
+    name, advice = "preview", "install bubblewrap 0.11 or newer"
+    sandbox = next((offer.sandbox for offer in offers if offer.works and offer.sandbox), None)
+    if sandbox is None or not sandbox.layers:
+        found = "no sandbox" if sandbox is None else f"{sandbox.name} cannot show changes without making them"
+        return Offer(name, False, found, advice)
+    wrong = await _layer_trial(sandbox)
+    if wrong:
+        return Offer(name, False, f"{sandbox.name} {wrong}", "`run --simulate` shows no changes of shell.run here")
+    return Offer(name, True, f"{sandbox.name} shows what shell.run would change")
+
+
+async def _layer_trial(sandbox: Sandbox) -> str:
+    with (
+        tempfile.TemporaryDirectory(prefix="agent-gate-") as real,
+        tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch,
+    ):
+        view = View((Place(real, Access.WRITE, True),))
+        wrong = await _trial(sandbox, ("touch", f"{real}/made"), view, scratch)
+        if not wrong and os.listdir(real):
+            wrong = "wrote into the directory itself"
+    return wrong
 
 
 _ADVICE = {

@@ -9,6 +9,9 @@ import resource
 from agent_gate.model.limits import SHELL_OPEN_FILES_MAX
 from agent_gate.sandbox.command import Limits
 
+SET_UP_BYTES = 4_096
+"""What bubblewrap writes under the same limits before the command begins: its files of users and groups."""
+
 
 def limit(pid: int, limits: Limits) -> None:
     """Put a process that has not begun yet, and all that it will start, under limits."""
@@ -19,7 +22,7 @@ def limit(pid: int, limits: Limits) -> None:
         (resource.RLIMIT_NPROC, limits.processes + 2),
         # What no gate ends, because it was killed just now, ends when it has used up all time that it could have had.
         (resource.RLIMIT_CPU, math.ceil(limits.timeout_s) * (os.cpu_count() or 1) + 1),
-        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_FSIZE, max(limits.file_bytes, SET_UP_BYTES)),
         (resource.RLIMIT_NOFILE, SHELL_OPEN_FILES_MAX),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),

@@ -75,7 +75,15 @@ class FilesystemService:
             bytes_max=_bytes_max(judge.policy.guards.fs_write),
         )
         signatures, resources, found = _described("fs.write", target, data, append=append)
-        return Binding(signatures, resources, writing.act, release=holding.release, found=found, keep=writing.keep)
+        return Binding(
+            signatures,
+            resources,
+            writing.act,
+            release=holding.release,
+            found=found,
+            keep=writing.keep,
+            preview=writing.preview,
+        )
 
     async def _bind_undo(self, call: Recorded, judge: Judge) -> Binding:
         undoing = _undoing(call)

@@ -291,3 +291,9 @@ def test_a_command_line_that_cannot_be_meant_is_a_usage_mistake(
 def test_nothing_is_written(command: Command, policy: Path, tmp_path: Path) -> None:
     command("check", "--tool", "state.get")
     assert os.listdir(tmp_path) == ["policy.yaml"]
+
+
+def test_the_policy_itself_cannot_be_written(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("tools: {fs.write: {allow_paths: ['./**']}}")
+    checked = command("check", "--tool", "fs.write", "--args", '{"path": "policy.yaml", "content": "x"}', "--json")
+    assert (checked.code, checked.json["error"]["name"]) == (1, "protected_file")

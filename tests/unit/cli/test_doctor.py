@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import sqlite3
@@ -12,6 +13,9 @@ from typing import Any
 import pytest
 
 from agent_gate.doors.cli import health_ledger
+from agent_gate.sandbox import choice
+from agent_gate.sandbox.choice import Offer
+from agent_gate.sandbox.supervised import Sandlock
 from tests.unit.cli.conftest import Command
 
 
@@ -34,6 +38,42 @@ def test_a_sound_ledger_has_nothing_to_complain_of(command: Command, ledger: Pat
 
 def test_every_warning_comes_with_advice(command: Command, ledger: Path) -> None:
     assert [name for name, row in _rows(command).items() if row["status"] != "ok" and "advice" not in row] == []
+
+
+def _machine(monkeypatch: pytest.MonkeyPatch, *offers: Offer) -> None:
+    async def probe() -> list[Offer]:
+        return list(offers)
+
+    monkeypatch.setattr(choice, "probe", probe)
+
+
+def test_the_sandbox_that_commands_would_run_in_is_named(command: Command) -> None:
+    rows = _rows(command)
+    tried = {name: rows[name]["status"] for name in ("bubblewrap", "sandlock", "process bound")}
+    assert tried == dict.fromkeys(tried, "ok")
+    assert rows["shell.run"]["found"] in ("commands run in bubblewrap", "commands run in sandlock")
+
+
+def test_the_preview_of_commands_is_tried(command: Command) -> None:
+    picked = asyncio.run(choice.Choice().pick("auto"))
+    expected = "ok" if picked is not None and picked.layers else "warn"
+    assert _rows(command)["preview"]["status"] == expected
+
+
+def test_a_sandbox_that_is_missing_is_no_worry_where_another_works(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _machine(monkeypatch, Offer("bubblewrap", True, "bwrap", sandbox=Sandlock()), Offer("sandlock", False, "none", "x"))
+    assert (_rows(command)["sandlock"]["status"], _rows(command)["shell.run"]["status"]) == ("ok", "ok")
+
+
+def test_a_machine_without_a_sandbox_is_told_that_commands_are_refused(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _machine(monkeypatch, Offer("bubblewrap", False, "not found", "install it"), Offer("process bound", True, "fine"))
+    rows = _rows(command)
+    assert rows["bubblewrap"] == {"name": "bubblewrap", "status": "warn", "found": "not found", "advice": "install it"}
+    assert (rows["shell.run"]["status"], "sandbox: off" in rows["shell.run"]["advice"]) == ("warn", True)
 
 
 @pytest.mark.parametrize(

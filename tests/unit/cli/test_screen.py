@@ -90,3 +90,35 @@ def test_closed_output_takes_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     screen.say("x")
     screen.print_json({})
     screen.print_table(("a",), [("x",)], empty="")
+
+
+def test_a_long_value_stays_in_its_column_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _terminal(monkeypatch)
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen.print_fields([("why", "word " * 20), ("call", "x" * 100)])
+    assert terminal.getvalue().splitlines() == [
+        "  why   " + " ".join(["word"] * 14),
+        "        " + " ".join(["word"] * 6),
+        "  call  " + "x" * 100,
+    ]
+
+
+def test_a_value_is_one_line_where_no_terminal_is(capsys: pytest.CaptureFixture[str]) -> None:
+    screen.print_fields([("why", "word " * 40), ("none", None), ("empty", "")])
+    assert capsys.readouterr().out == "  why  " + "word " * 40 + "\n"
+
+
+def test_a_diff_is_shown_line_by_line_and_holds_no_escape(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _terminal(monkeypatch)
+    screen.print_fields([("why", screen.safe_lines("it differs:\n-a\tb\n+\x1b[2J\r\u202e"))])
+    assert terminal.getvalue().splitlines()[1:] == [
+        "       \x1b[31m-a      b\x1b[0m",
+        "       \x1b[32m+U+001B[2JU+000DU+202E\x1b[0m",
+    ]
+
+
+@given(st.text(st.characters(), max_size=60))
+def test_safe_lines_break_only_where_the_text_does(text: str) -> None:
+    lines = screen.safe_lines(text).split("\n")
+    assert len(lines) == text.count("\n") + 1
+    assert all(line.isprintable() for line in lines)

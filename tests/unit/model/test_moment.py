@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.model.moment import epoch, iso
+from agent_gate.model.moment import epoch, iso, span
 
 
 def test_a_moment_is_written_in_utc_with_microseconds() -> None:
@@ -40,3 +40,11 @@ def test_what_is_written_can_be_read_again(moment: float) -> None:
 def test_the_order_of_texts_is_the_order_of_moments(one: float, other: float) -> None:
     if abs(one - other) > 1e-5:
         assert (iso(one) < iso(other)) == (one < other)
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [(0.04, "0.0 ms"), (999.94, "999.9 ms"), (1_000, "1.0 s"), (119_900, "119.9 s"), (200_500, "3 min 20 s")],
+)
+def test_a_span_is_told_in_the_unit_that_suits_it(duration_ms: float, text: str) -> None:
+    assert span(duration_ms) == text

@@ -14,6 +14,8 @@ from agent_gate.sandbox.running import run
 from agent_gate.sandbox.supervised import Sandlock
 from tests.unit.sandbox.commands import made, sandboxes
 
+HERE = sandboxes()
+
 
 @pytest.fixture
 def without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,14 +25,14 @@ def without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_bubblewrap_comes_first() -> None:
-    if "bubblewrap" not in sandboxes():
+    if "bubblewrap" not in HERE:
         pytest.skip("this machine has no bubblewrap")
     assert isinstance(await Choice().pick("auto"), Bubblewrap)
 
 
 @pytest.mark.usefixtures("without_bubblewrap")
 async def test_sandlock_comes_second() -> None:
-    if "sandlock" not in sandboxes():
+    if "sandlock" not in HERE:
         pytest.skip("this machine has no sandlock")
     assert isinstance(await Choice().pick("auto"), Sandlock)
 
@@ -66,3 +68,25 @@ async def test_a_sandbox_that_is_not_there_is_an_error_that_performed_nothing() 
     with made(["true"]) as command, pytest.raises(ToolError, match="could not be started") as failed:
         await run(command, Bubblewrap("/nonexistent/bwrap").wrap(command))
     assert failed.value.code == 2006
+
+
+async def test_the_preview_is_tried_with_the_sandbox_that_would_be_picked() -> None:
+    told = {offer.name: offer for offer in await probe()}["preview"]
+    picked = await Choice().pick("auto")
+    assert picked is not None
+    assert (told.works, bool(told.advice)) == (picked.layers, not picked.layers)
+
+
+@pytest.mark.usefixtures("without_bubblewrap")
+async def test_where_no_sandbox_has_layers_doctor_says_what_to_install_for_previews() -> None:
+    told = {offer.name: offer for offer in await probe()}["preview"]
+    assert (told.works, told.advice) == (False, "install bubblewrap 0.11 or newer")
+
+
+async def test_a_preview_that_would_write_through_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sandbox that claims to have layers, and does not use them."""
+    if "bubblewrap" not in HERE:
+        pytest.skip("this machine has no bubblewrap")
+    monkeypatch.setattr("agent_gate.sandbox.bubblewrap._layered", lambda place, _: ("--bind", place.path, place.path))
+    told = {offer.name: offer for offer in await probe()}["preview"]
+    assert (told.works, told.found) == (False, "bubblewrap wrote into the directory itself")

@@ -21,6 +21,8 @@ from agent_gate.ports import Binding
 from agent_gate.services.shell import ShellService, look
 
 CAT = os.path.realpath("/usr/bin/cat")
+NO_CALL: Any = None
+"""A command runs what was looked at, whatever call it is for."""
 SHELL = {"allow_executables": ["ls", "cat", "echo", "git", "sh"], "unchecked_executables": ["sh"]}
 
 
@@ -184,19 +186,24 @@ async def test_without_its_section_only_the_words_are_read(work: Path) -> None:
         assert (binding.signatures, binding.resources) == (("shell.run(cat a.txt)",), {"sandbox": "none"})
 
 
+async def previewed(work: Path, script: str, *writes: str) -> dict[str, Any]:
+    policy = policy_of()
+    policy["tools"]["fs.write"] = {"allow_paths": list(writes)}
+    async with bound(work, {"argv": ["sh", "-c", script]}, policy) as binding:
+        assert binding.preview is not None
+        try:
+            told = await binding.preview(NO_CALL)
+        except GateError as unavailable:
+            pytest.skip(str(unavailable))
+    assert isinstance(told, dict)
+    return told
+
+
 async def test_a_preview_tells_what_would_change_and_changes_nothing(work: Path) -> None:
     (work / "out" / "old").write_text("one\ntwo\n")
     (work / "out" / "gone").write_text("x")
     script = "cd out; echo three >> old; rm gone; echo new > made; mkdir d; echo deep > d/x; chmod 600 old; echo done"
-    policy = policy_of()
-    policy["tools"]["fs.write"] = {"allow_paths": ["./out/**"]}
-    async with bound(work, {"argv": ["sh", "-c", script]}, policy) as binding:
-        preview = getattr(binding.act, "preview", None)
-        assert preview is not None
-        try:
-            told = await preview(None)
-        except GateError as unavailable:
-            pytest.skip(str(unavailable))
+    told = await previewed(work, script, "./out/**")
     assert (told["return_code"], told["stdout"]) == (0, "done\n")
     by_path = {change["path"].removeprefix(f"{work}/out/"): change for change in told["changes"]}
     assert {path: change["change"] for path, change in by_path.items()} == {
@@ -209,3 +216,33 @@ async def test_a_preview_tells_what_would_change_and_changes_nothing(work: Path)
     assert by_path["old"]["diff"].splitlines()[-1] == "+three"
     assert sorted(path.name for path in (work / "out").iterdir()) == ["gone", "old"]
     assert (work / "out" / "old").read_text() == "one\ntwo\n"
+
+
+async def test_a_preview_lets_a_single_file_be_written_as_the_act_would(work: Path) -> None:
+    (work / "same.txt").write_text("same\n")
+    told = await previewed(work, "echo two >> a.txt; echo same > same.txt", "./a.txt", "./same.txt")
+    assert (told["return_code"], told["stderr"]) == (0, "")
+    [change] = told["changes"]
+    assert (change["path"], change["change"]) == (f"{work}/a.txt", "changed")
+    assert change["diff"].splitlines()[-2:] == [" one", "+two"]
+    assert (work / "a.txt").read_text() == "one\n"
+
+
+async def test_a_preview_has_no_way_to_what_it_must_not_change(work: Path) -> None:
+    """Neither a descriptor of the real directory nor the network."""
+    script = 'for fd in /proc/self/fd/*; do echo "$fd $(readlink $fd)"; done; cat /proc/net/dev'
+    told = await previewed(work, script, "./out/**", "./a.txt")
+    assert str(work) not in told["stdout"]
+    assert [line.split(":")[0].strip() for line in told["stdout"].splitlines() if ":" in line and "|" not in line][
+        -1:
+    ] == ["lo"]
+
+
+async def test_a_preview_leaves_nothing_behind(work: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    before = len(os.listdir("/proc/self/fd"))
+    told = await previewed(work, "mkdir -p out/a/b; echo x > out/a/b/c; chmod 000 out/a/b out/a", "./out/**")
+    assert [change["change"] for change in told["changes"]] == ["directory added", "directory added", "added"]
+    assert (list(scratch.iterdir()), len(os.listdir("/proc/self/fd"))) == ([], before)

@@ -18,14 +18,16 @@ def call_here(policy_path: Path, db: Path, tool: str, args: Mapping[str, Json], 
     policy = load_policy(policy_path)
     with closing(open_reader(db)):
         pass  # a file of something else, or of another release, is refused before anything is made beside it
-    return asyncio.run(_call(policy, db, tool, args, project))
+    return asyncio.run(_call(policy, policy_path, db, tool, args, project))
 
 
-async def _call(policy: Policy, db: Path, tool: str, args: Mapping[str, Json], project: str) -> Outcome:
+async def _call(
+    policy: Policy, policy_path: Path, db: Path, tool: str, args: Mapping[str, Json], project: str
+) -> Outcome:
     notifier = TerminalNotifier(policy) if may_answer(policy) else None
     # The owner of policy and database acts with every role that the policy knows.
     agent = Agent("local", tuple(policy.roles), projects=("*",))
-    async with open_gate(policy, db, agent=agent, notifier=notifier) as gate:
+    async with open_gate(policy, db, agent=agent, notifier=notifier, protected_files=[policy_path]) as gate:
         if notifier:
             notifier.gate = gate
         return await gate.call(tool, args, project=project)

@@ -8,7 +8,18 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Work": ("init", "run", "replay", "report", "list-runs", "show-run", "revert", "demo"),
     "Policy": ("check", "policy"),
     "Record": ("audit", "verify", "export", "state", "project", "db"),
-    "Server": ("doctor",),
+    "Server": (
+        "serve",
+        "request",
+        "tools",
+        "pending",
+        "approve",
+        "deny",
+        "grants",
+        "pause",
+        "resume",
+        "doctor",
+    ),
 }
 
 COMMANDS: Mapping[str, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from enum import Enum
 from pathlib import Path
@@ -18,6 +18,9 @@ from agent_gate.doors.wire import Exit
 from agent_gate.model.errors import StorageError
 
 app = commands()
+
+TOLD_EVERY = 1000
+"""Entries between two signs of life."""
 
 
 class Format(Enum):
@@ -48,8 +51,8 @@ def export(
             for line in lines:
                 screen.write(line.decode())
             return Exit.SUCCESS
-        with screen.working("exporting"):
-            count = _write(output, lines)
+        with screen.working("exporting") as told:
+            count = _write(output, _counted(lines, told))
     if as_json:
         screen.print_json({"output": str(output), "entries": count})
     else:
@@ -60,6 +63,13 @@ def export(
 def _generator(lines: Iterator[bytes]) -> Generator[bytes, None, None]:
     """Closed while the ledger is still open, also where the reader of our output goes away."""
     yield from lines
+
+
+def _counted(lines: Iterable[bytes], told: Callable[[int], None]) -> Iterator[bytes]:
+    for number, line in enumerate(lines):
+        if number % TOLD_EVERY == 0:
+            told(number)
+        yield line
 
 
 def _write(path: Path, lines: Iterable[bytes]) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.wire import Exit, exit_of_problem
+from agent_gate.doors.wire import Exit, Unreachable, exit_of_problem
 from agent_gate.model.errors import ConfigError, GateError, Problem
 
 DEBUG = "AGENT_GATE_DEBUG"
@@ -40,7 +40,8 @@ def fault_of(error: BaseException) -> Fault:
         lines = [f"{error.problem.name}: {problem}" for problem in error.problems]
         return Fault(_exit(error.problem), lines, {**error.problem.to_json(), "problems": list(error.problems)})
     problem = error.problem if isinstance(error, GateError) else _problem_of(error)
-    return Fault(_exit(problem), [str(problem)], problem.to_json())
+    code = Exit.UNREACHABLE if isinstance(error, Unreachable) else _exit(problem)
+    return Fault(code, [str(problem)], problem.to_json())
 
 
 def usage_fault(detail: str, command: str) -> Fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import errno
 import os
@@ -9,7 +10,6 @@ import platform
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -22,10 +22,8 @@ PYTHON_MIN = (3, 11)
 SQLITE_MIN = (3, 38, 0)
 SQLITE_WAL_RESET_FIXED = (3, 51, 3)
 DISK_FREE_LOW_BYTES = 100 * 1_048_576
-PROBE_TIMEOUT_S = 5.0
 
-_LANDLOCK_CREATE_RULESET, _OPENAT2 = 444, 437
-_LANDLOCK_VERSION = 1
+_OPENAT2 = 437
 _CLONE_NEWUSER = 0x1000_0000
 
 
@@ -104,9 +102,8 @@ def _kernel() -> Iterator[Row]:
         yield Row("kernel", WARN, platform.system(), "shell.run needs Linux, and paths are judged part by part")
         return
     yield _openat2()
-    yield _landlock()
     yield _user_namespaces()
-    yield _bubblewrap()
+    yield from _sandboxes()
 
 
 def _syscall(number: int, *arguments: int) -> tuple[int, int]:
@@ -123,13 +120,6 @@ def _openat2() -> Row:
     return Row("openat2", OK, "there")
 
 
-def _landlock() -> Row:
-    version, _ = _syscall(_LANDLOCK_CREATE_RULESET, 0, 0, _LANDLOCK_VERSION)
-    if version < 1:
-        return Row("landlock", WARN, "not to be had", "enable it in the kernel (lsm=landlock) for the second sandbox")
-    return Row("landlock", OK, f"version {version}")
-
-
 def _user_namespaces() -> Row:
     child = os.fork()
     if child == 0:
@@ -140,17 +130,21 @@ def _user_namespaces() -> Row:
     return Row("user namespaces", OK, "allowed")
 
 
-def _bubblewrap() -> Row:
-    advice = "install bubblewrap, the sandbox of shell.run"
-    program = shutil.which("bwrap")
-    if program is None:
-        return Row("bubblewrap", WARN, "not found", advice)
-    command = [program, "--ro-bind", "/", "/", "--unshare-all", "true"]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=PROBE_TIMEOUT_S, check=False)  # noqa: S603 -- no input
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Row("bubblewrap", WARN, f"{program} does not start: {type(error).__name__}", advice)
-    if done.returncode != 0:
-        said = [*done.stderr.decode(errors="replace").strip().splitlines(), f"exit code {done.returncode}"]
-        return Row("bubblewrap", WARN, f"{program} cannot make a sandbox: {said[0]}", advice)
-    return Row("bubblewrap", OK, program)
+def _sandboxes() -> Iterator[Row]:
+    """Each sandbox is tried with a harmless command, and the last row says what `sandbox: auto` makes of it."""
+    from agent_gate.sandbox.choice import probe
+
+    offers = asyncio.run(probe())
+    best = next((offer for offer in offers if offer.works and offer.sandbox is not None), None)
+    for offer in offers:
+        if offer.works:
+            yield Row(offer.name, OK, offer.found)
+        elif best is not None and offer.name in ("bubblewrap", "sandlock"):
+            yield Row(offer.name, OK, f"{offer.found}; not needed, {best.name} works")
+        else:
+            yield Row(offer.name, WARN, offer.found, offer.advice)
+    if best is None:
+        advice = "mend one of the sandboxes above, or write `sandbox: off` under tools: shell.run in the policy"
+        yield Row("shell.run", WARN, "refused: no sandbox works here", advice)
+    else:
+        yield Row("shell.run", OK, f"commands run in {best.name}")

@@ -14,9 +14,11 @@ from agent_gate.doors.wire import Exit
 from agent_gate.model.errors import ConfigError
 
 STARTER = Path(__file__).parent / "starter"
-FILES = ("policy.yaml", "plan.yaml")
+CONFIG = "config.yaml"
+FILES = ("policy.yaml", "plan.yaml", CONFIG)
 IGNORED = ("*.db", "*.db-*", "*.db.anchor*", "*.db.d/")
 """A database, its companions and its keys have no place in a repository."""
+TOKEN_BYTES = 32
 
 app = commands()
 
@@ -33,16 +35,18 @@ def init(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write a policy and a plan to begin with, and create the database.
+    """Write a policy, a plan and a configuration to begin with, and create the database.
 
-    The policy denies what it does not allow, and says in comments how to change that. Nothing that exists is replaced
-    without --force; a database never is.
+    The policy denies what it does not allow, and says in comments how to change that. The configuration has an agent
+    and an approver with fresh tokens, and is readable by you alone. Nothing that exists is replaced without --force; a
+    database never is.
     """
     path = database_path(db) if db is not None else directory / DEFAULT_DB
     _prepare(directory, force)
     is_new = not path.exists()
     _create_database(path)
-    written = [_write(directory / name, (STARTER / name).read_bytes()) for name in FILES]
+    written = [_write(directory / name, (STARTER / name).read_bytes()) for name in FILES if name != CONFIG]
+    written.append(_write(directory / CONFIG, _config(directory, path), mode=0o600))
     added = _add_to_gitignore(directory / ".gitignore", path)
     if as_json:
         created = [*written, *([str(directory / ".gitignore")] if added else []), *([str(path)] if is_new else [])]
@@ -72,11 +76,28 @@ def _create_database(path: Path) -> None:
     asyncio.run(SqliteLedger(path, SystemClock(), RandomIds()).close())
 
 
-def _write(path: Path, content: bytes) -> str:
+def _config(directory: Path, db: Path) -> bytes:
+    """The starter's, with tokens that nobody else has and the ledger's place as `serve` finds it from there."""
+    import json
+    import secrets
+
+    try:
+        place = db.absolute().relative_to(directory.absolute())
+    except ValueError:
+        place = db.absolute()
+    text = (STARTER / CONFIG).read_text(encoding="utf-8")
+    for name in ("AGENT_TOKEN", "APPROVER_TOKEN"):
+        text = text.replace(f"<{name}>", secrets.token_urlsafe(TOKEN_BYTES))
+    return text.replace("<DATABASE>", json.dumps(str(place), ensure_ascii=False)).encode("utf-8", "surrogateescape")
+
+
+def _write(path: Path, content: bytes, mode: int = 0o666) -> str:
     """Whole or not at all; a link is replaced, not followed."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_bytes(content)
+        draft.unlink(missing_ok=True)
+        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            file.write(content)
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
@@ -86,7 +107,8 @@ def _write(path: Path, content: bytes) -> str:
 
 def _add_to_gitignore(path: Path, db: Path) -> bool:
     """Add what is missing; whether anything was."""
-    wanted = IGNORED if db.suffix == ".db" else (db.name, f"{db.name}-*", f"{db.name}.anchor*", f"{db.name}.d/")
+    own = IGNORED if db.suffix == ".db" else (db.name, f"{db.name}-*", f"{db.name}.anchor*", f"{db.name}.d/")
+    wanted = (*own, CONFIG)
     try:
         present = path.read_text(errors="surrogateescape") if path.exists() else ""
         missing = [line for line in wanted if line not in present.splitlines()]
@@ -100,13 +122,14 @@ def _add_to_gitignore(path: Path, db: Path) -> bool:
 
 
 def _say_what_next(directory: Path, db: Path, is_new: bool, added: bool) -> None:
-    policy, plan = (directory / name for name in FILES)
+    policy, plan, config = (directory / name for name in FILES)
     screen.print_fields(
         [
             (str(policy), "what agents may do"),
             (str(plan), "a plan to try"),
+            (str(config), "who may call and who may approve, with their tokens; readable by you alone"),
             (str(db), "the ledger, readable by you alone" if is_new else "the ledger was there and stays"),
-            (str(directory / ".gitignore"), "keeps the ledger out of git" if added else ""),
+            (str(directory / ".gitignore"), "keeps ledger and tokens out of git" if added else ""),
         ],
         indent=0,
     )
@@ -114,5 +137,10 @@ def _say_what_next(directory: Path, db: Path, is_new: bool, added: bool) -> None
     screen.say(screen.paint("Next", "bold"))
     call = '--tool state.set --args \'{"path": "/notes/today", "value": "rain"}\''
     screen.say(f"  agent-gate check {call} -p {policy}")
+    screen.say(f"  agent-gate run {plan} -p {policy} --db {db}")
+    there = "" if directory == Path() else f"cd {directory} && "
+    screen.say(
+        f"  {there}agent-gate serve, and beside it: agent-gate request state.set path=/settings/theme value=dark"
+    )
     screen.say(f"  agent-gate doctor --db {db}")
     screen.say("  agent-gate demo")

@@ -55,7 +55,11 @@ class Judges:
         key = b"" if policy is None else canonical(dict(policy)), working_dir
         judge = self._judges.get(key)
         if judge is None:
-            judge = self._judges[key] = _standing(policy_from(policy) if policy else self._file(), working_dir)
+            judge = self._judges[key] = (
+                _standing(policy_from(policy), working_dir)
+                if policy
+                else _standing(self._file(), working_dir, self._path)
+            )
             if len(self._judges) > JUDGES_MAX:
                 self._judges.popitem(last=False)
         return judge
@@ -66,13 +70,14 @@ class Judges:
         return self._of_file
 
 
-def _standing(policy: Policy, working_dir: str) -> Judge:
-    """Only guards need to know where they stand."""
+def _standing(policy: Policy, working_dir: str, *own_files: str | Path) -> Judge:
+    """Only guards need to know where they stand, and which files no tool may write."""
     if policy.guards == Guards():
         return Judge(policy)
-    from agent_gate.bindings.surroundings import look_around, real_directory
+    from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
 
-    return Judge(policy, look_around(policy, real_directory(working_dir or None)))
+    around = look_around(policy, real_directory(working_dir or None), protected=real_paths(own_files))
+    return Judge(policy, around)
 
 
 def answer(judges: Judges, wish: Wish) -> Checked:

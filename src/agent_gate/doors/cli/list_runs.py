@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, commands, examples
 from agent_gate.doors.wire import Exit
+from agent_gate.model.codec import restore
 
 app = commands()
+
+NAMES_FROM_COLUMNS = 110
+"""A terminal that is narrower has no room for what plans are called."""
 
 
 @app.command(epilog=examples("agent-gate list-runs --limit 20"))
@@ -20,13 +27,21 @@ def list_runs(limit: Limit = 100, db: Db = DEFAULT_DB, as_json: AsJson = False) 
     if as_json:
         screen.print_json({"runs": runs})
         return Exit.SUCCESS
-    columns = ("when", "mode", "status", "steps", "succeeded", "denied", "failed", "run")
+    named = (screen.columns() or NAMES_FROM_COLUMNS) >= NAMES_FROM_COLUMNS
+    columns = ("when", "mode", "status", "✓", "✗", "!", "of", "run", *(["plan"] if named else []))
     rows = [
         (
-            f"{run['created_at'][:10]} {run['created_at'][11:19]}", run["mode"], run["status"], run["total_steps"],
-            run["completed_steps"], run["denied_steps"], run["failed_steps"], run["run_id"],
+            f"{run['created_at'][:10]} {run['created_at'][11:16]}", run["mode"], run["status"],
+            run["completed_steps"], run["denied_steps"], run["failed_steps"], run["total_steps"], run["run_id"],
+            *([_plan_name(run)] if named else []),
         )
         for run in runs
     ]  # fmt: skip
-    screen.print_table(columns, rows, empty="no runs", whole=("when", "run"))
+    screen.print_table(columns, rows, empty="no runs", whole=columns[:8])
+    if rows:
+        screen.say(screen.paint("✓ succeeded, ✗ denied, ! failed; `agent-gate report RUN` tells more", "dim"))
     return Exit.SUCCESS
+
+
+def _plan_name(run: Mapping[str, Any]) -> str:
+    return screen.shortened(restore(run["plan_json"].encode()).get("name", ""), 60) if run.get("plan_json") else ""

@@ -1,9 +1,9 @@
-"""A run as it happens: a line for each step, and on a terminal a bar that moves."""
+"""A run as it happens: a line for each step, and on a terminal what runs now, for how long, and how much is left."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,40 +12,79 @@ from agent_gate.doors.cli import screen
 from agent_gate.model.plan import Plan, PlanStep
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from agent_gate.doors.cli.moving import Moving
 
 ICONS = {"success": "✓", "denied": "✗", "error": "!", "expired": "⌛", "unknown": "?", "pending_approval": "…"}
+NAME_CHARS_MIN, NAME_CHARS_MAX = 20, 80
 
 
 class LiveView:
-    """Prints steps as they end; the bar steps aside while a person is asked something."""
+    """Prints steps as they end; what moves steps aside while a person is asked something."""
 
-    def __init__(self, steps: int, bar: Progress | None) -> None:
-        self._steps, self._bar = steps, bar
+    def __init__(self, steps: int, moving: Moving | None) -> None:
+        self._steps, self._moving = steps, moving
+        self._is_with_person = False
+
+    def begin(self, index: int, step: PlanStep) -> None:
+        if self._moving:
+            name = screen.shortened(step.name or step.tool, NAME_CHARS_MAX)
+            self._moving.begin_step(f"step {index + 1} of {self._steps}  {name}")
 
     def step(self, index: int, step: PlanStep, outcome: Outcome) -> None:
+        if self._moving:
+            self._moving.end_step()
         status = outcome.status.value
         took = ""
         if outcome.started_at is not None and outcome.ended_at is not None:
-            took = screen.paint(f"{(outcome.ended_at - outcome.started_at) * 1000:.1f} ms", "dim")
-        name = step.name or "  ".join(map(screen.shortened, outcome.signatures)) or step.tool
-        screen.say(
-            f"{screen.paint(ICONS[status], _style(status))} {index + 1}/{self._steps}  {screen.safe(name)}  {took}"
-        )
+            took = _span(outcome.ended_at - outcome.started_at)
+        place = f"{index + 1}/{self._steps}"
+        name = screen.safe(step.name or "  ".join(map(screen.shortened, outcome.signatures)) or step.tool)
+        if width := screen.columns():
+            name = screen.shortened(name, max(NAME_CHARS_MIN, width - len(place) - len(took) - 7))
+        icon, took = screen.paint(ICONS[status], _style(status)), screen.paint(took, "dim")
+        screen.say(f"{icon} {place}  {name}  {took}".rstrip())
         if outcome.error:
             screen.say(f"    {screen.safe(outcome.error)}")
-        if self._bar:
-            self._bar.advance(self._bar.task_ids[0])
+        if outcome.simulated:
+            _print_simulated(outcome)
+
+    def tell(self, what: str) -> None:
+        """A word to whoever watches, beside the steps; a person who is asked something has not ended the line."""
+        begin = "\n" if self._is_with_person else ""
+        print(f"{begin}{screen.paint(what, 'yellow', sys.stderr)}", file=sys.stderr, flush=True)
 
     def hand_over(self, to_person: bool) -> None:
-        if self._bar and to_person:
-            self._bar.stop()
-        elif self._bar:
-            self._bar.start()
+        self._is_with_person = to_person
+        if self._moving and to_person:
+            self._moving.stop()
+        elif self._moving:
+            self._moving.start()
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _style(status: str) -> str:
     return {"success": "green", "denied": "red", "error": "red"}.get(status, "yellow")
+
+
+def _print_simulated(outcome: Outcome) -> None:
+    if outcome.message:
+        screen.say(f"    {screen.paint(screen.safe(outcome.message), 'dim')}")
+    if not isinstance(outcome.data, Mapping) or "changes" not in outcome.data:
+        return
+    data = outcome.data
+    if data.get("return_code"):
+        screen.say(f"    {screen.paint('return code', 'dim')}  {data['return_code']}")
+    if not data["changes"]:
+        screen.say(f"    {screen.paint('no file would change', 'dim')}")
+    for change in data["changes"]:
+        screen.say(f"    {screen.paint(change['change'], 'yellow')}  {screen.safe(change['path'])}")
+        # The first two lines of a difference name the file once more.
+        lines = change.get("diff", "").splitlines()
+        for line in lines[2:] if lines[:1] and lines[0].startswith("--- ") else lines:
+            screen.say(f"      {screen.difference_line(screen.safe(line.expandtabs()))}".rstrip())
 
 
 @contextmanager
@@ -54,10 +93,13 @@ def live(plan: Plan, *, quiet: bool) -> Iterator[LiveView]:
         yield LiveView(len(plan.steps), None)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    from agent_gate.doors.cli.moving import Moving
+
     console = Console(file=sys.stdout, no_color=not screen.has_colour(sys.stdout), highlight=False)
-    with Progress(*columns, console=console, transient=True) as progress:
-        progress.add_task(screen.safe(plan.name or "run"), total=len(plan.steps))
-        yield LiveView(len(plan.steps), progress)
+    moving = Moving(console, screen.shortened(plan.name or "run", NAME_CHARS_MAX), len(plan.steps))
+    moving.start()
+    try:
+        yield LiveView(len(plan.steps), moving)
+    finally:
+        moving.stop()

@@ -24,12 +24,19 @@ def is_there() -> bool:
     return screen.on_terminal(sys.stdin) and screen.on_terminal(sys.stderr)
 
 
+CHOICES = "[y/N]"
+
+
 def says_yes(question: str) -> bool:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{question} {CHOICES} ", end="", file=sys.stderr, flush=True)
     try:
-        return input().strip().lower() in ("y", "yes")
+        return means_yes(input())
     except EOFError:
         return False
+
+
+def means_yes(line: str) -> bool:
+    return line.strip().lower() in ("y", "yes")
 
 
 def must_mean_it(what: str, *, yes: bool, command: str) -> None:

@@ -10,14 +10,16 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
+from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples, existing_database
 from agent_gate.doors.wire import Exit
 from agent_gate.model.errors import ToolError
 
 if TYPE_CHECKING:
-    from agent_gate.history.policy_try import Trial
+    from agent_gate.history.policy_try import Flip, Trial
 
 FLIPS_SHOWN_MAX = 100
+WHY_FROM_COLUMNS = 110
+"""A terminal that is narrower has no room for reasons; --json has them all."""
 
 app = commands("What a policy would have meant for the past.")
 
@@ -43,21 +45,30 @@ def try_policy(
     as_json: AsJson = False,
 ) -> int:
     """Judge every recorded call again and list what would change; exit code 1 if anything is newly allowed."""
-    from agent_gate.bindings.surroundings import look_around, real_directory
+    from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
     from agent_gate.config import load_policy
     from agent_gate.doors.cli.ledgers import reading
+    from agent_gate.history.own_files import own_files
     from agent_gate.history.policy_try import try_policy as trial_of
     from agent_gate.history.query import moment_since
+    from agent_gate.ledger.files import LedgerFiles
     from agent_gate.policy.judge import Judge
 
     loaded = load_policy(policy)
-    judge = Judge(loaded, look_around(loaded, real_directory(working_dir)))
+    ledger = real_paths(LedgerFiles(existing_database(db)).all())
     try:
         moment = moment_since(since, time.time()) if since else None
     except ToolError as error:
         raise UsageMistake(f"{error.problem.detail}: {error.problem.suggestion}", "agent-gate policy try") from None
     with screen.working("judging"), reading(db) as reader:
-        trial = trial_of(reader, judge, moment)
+        protected, secret = own_files(reader)
+        around = look_around(
+            loaded,
+            real_directory(working_dir),
+            protected=(*real_paths([policy]), *protected),
+            secret=(*ledger, *secret),
+        )
+        trial = trial_of(reader, Judge(loaded, around), moment)
     if as_json:
         screen.print_json(trial.to_json())
     else:
@@ -66,7 +77,8 @@ def try_policy(
 
 
 def _print(trial: Trial) -> None:
-    columns = ("when", "agent", "was", "would be", "call")
+    with_why = (screen.columns() or WHY_FROM_COLUMNS) >= WHY_FROM_COLUMNS
+    columns = ("when", "agent", "was", "would be", "call", *(["why"] if with_why else []))
     rows = [
         (
             f"{flip.at[:10]} {flip.at[11:19]}",
@@ -74,6 +86,7 @@ def _print(trial: Trial) -> None:
             flip.was,
             flip.would_be,
             screen.shortened(flip.signatures[0], 120),
+            *([_why(flip)] if with_why else []),
         )
         for flip in trial.flips[:FLIPS_SHOWN_MAX]
     ]
@@ -84,3 +97,7 @@ def _print(trial: Trial) -> None:
         f"{screen.count(trial.judged, 'call')} judged: {trial.newly_allowed} newly allowed, {trial.newly_denied} newly"
         f" denied, {trial.approvals_saved} approvals saved, {trial.approvals_added} added"
     )
+
+
+def _why(flip: Flip) -> str:
+    return screen.shortened("; ".join(reason.get("text") or reason.get("rule", "") for reason in flip.reasons), 120)

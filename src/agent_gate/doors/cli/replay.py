@@ -40,24 +40,29 @@ def replay(
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.replays import replay_run
     from agent_gate.history.verify import verify as verify_ledger
+    from agent_gate.plugins import installed, transitions_of
     from agent_gate.services.state import StateService
 
     findings: list[str] = []
     if verify:
-        findings = [
-            str(problem) for problem in verify_ledger(existing_database(db), run_id=_whole_id(db, run)).problems
-        ]
+        with screen.working("verifying the run"):
+            report = verify_ledger(existing_database(db), run_id=_whole_id(db, run))
+        findings = [str(problem) for problem in report.problems]
     other = load_policy(policy) if policy else None
-    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    pure = transitions_of([StateService(), *installed()])
 
     async def work(ledger: SqliteLedger, clock: Clock, ids: Ids) -> Replayed:
         return await replay_run(ledger, run, clock=clock, ids=ids, find=pure.get, other=other)
 
-    replayed = writing(db, work)
+    with screen.working("replaying the run"):
+        replayed = writing(db, work)
     if as_json:
         screen.print_json({**replayed.to_json(), "findings": findings})
     else:
         _print(replayed, findings)
+        if policy:
+            changes = screen.count(len(replayed.changes), "verdict")
+            screen.say(f"{changes} would change under {screen.safe(policy)}")
     return Exit.MISMATCH if replayed.mismatches or findings else Exit.SUCCESS
 
 
@@ -73,12 +78,14 @@ def _print(replayed: Replayed, findings: list[str]) -> None:
     for finding in findings:
         screen.say(f"{screen.paint('broken')}  {screen.safe(finding)}")
     for mismatch in replayed.mismatches:
-        place = "" if mismatch.step_index is None else f"step {mismatch.step_index}: "
+        place = "" if mismatch.step_index is None else f"step {mismatch.step_index + 1}: "
         screen.say(f"{screen.paint('broken')}  {place}{screen.safe(mismatch.what)} ({mismatch.code})")
     for change in replayed.changes:
-        screen.say(f"{screen.paint('ask')}  step {change.step_index}: {screen.safe(change.what)}")
+        place = "" if change.step_index is None else f"step {change.step_index + 1}: "
+        screen.say(f"{screen.paint('changed', 'yellow')}  {place}{screen.safe(change.what)}")
     steps = screen.count(len(replayed.steps), "step")
     said = (
         "as recorded" if not replayed.mismatches else screen.count(len(replayed.mismatches), "mismatch", "mismatches")
     )
-    screen.say(f"{steps} of run {replayed.original_run_id} replayed, {said}; recorded as run {replayed.run_id}")
+    screen.say(f"{steps} of run {replayed.original_run_id} replayed, {said}")
+    screen.say(screen.paint(f"nothing was executed; the replay itself is run {replayed.run_id}", "dim"))

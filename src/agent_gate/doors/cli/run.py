@@ -26,11 +26,13 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Mode
 
 if TYPE_CHECKING:
-    from agent_gate.model.plan import Plan
+    from agent_gate.model.plan import Plan, PlanStep
     from agent_gate.model.policy import Policy
     from agent_gate.plans import RunResult
 
 app = commands()
+
+_WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for"}
 
 
 @app.command(
@@ -45,7 +47,9 @@ def run(
     policy: PolicyPath = Path("policy.yaml"),
     project: Project = "default",
     mode: Annotated[Mode | None, typer.Option("--mode", help="Obey the step limit of this mode.")] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Judge every step; write nothing, ask nobody.")] = False,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Judge every step, try commands on a copy; change nothing, ask nobody.")
+    ] = False,
     with_reads: Annotated[bool, typer.Option("--with-reads", help="With --simulate: do perform reads.")] = False,
     no_fail_fast: Annotated[bool, typer.Option("--no-fail-fast", help="Go on after a step that failed.")] = False,
     working_dir: Annotated[
@@ -58,16 +62,20 @@ def run(
     from agent_gate.config import load_plan, load_policy
 
     loaded, judged_by, ledger = load_plan(plan), load_policy(policy), database_path(db).absolute()
+    policy_file = policy.absolute()
     if working_dir is not None:
         _enter(working_dir)
-    result = asyncio.run(
-        _run(loaded, judged_by, ledger, project, mode, simulate, with_reads, not no_fail_fast, quiet=as_json)
-    )
+    try:
+        result = asyncio.run(
+            _run(loaded, judged_by, policy_file, ledger, project, mode, simulate, with_reads, not no_fail_fast, as_json)
+        )
+    except asyncio.CancelledError:  # before the run began
+        return Exit.INTERRUPTED
     if as_json:
         screen.print_json(_simulated(loaded, result) if simulate else _report(ledger, result.run_id))
     else:
         _print_end(result, simulate)
-    return _exit(result)
+    return _exit(result, simulate)
 
 
 def _enter(directory: Path) -> None:
@@ -80,47 +88,72 @@ def _enter(directory: Path) -> None:
 async def _run(
     plan: Plan,
     policy: Policy,
+    policy_file: Path,
     db: Path,
     project: str,
     mode: Mode | None,
     simulate: bool,
     with_reads: bool,
     fail_fast: bool,
-    *,
     quiet: bool,
 ) -> RunResult:
-    from agent_gate import Agent, open_gate, run_plan
+    from agent_gate import Agent, Outcome, open_gate, run_plan
+    from agent_gate.doors.cli.interrupts import Interrupts
     from agent_gate.doors.cli.live import live
     from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
+    from agent_gate.plans import BROKEN_OFF, RunResult
 
-    with live(plan, quiet=quiet) as view:
+    outcomes: list[Outcome] = []
+
+    def on_step(index: int, step: PlanStep, outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if not quiet:
+            view.step(index, step, outcome)
+
+    with live(plan, quiet=quiet) as view, Interrupts(view.tell):
         notifier = TerminalNotifier(policy, view.hand_over) if may_answer(policy) and not simulate else None
         agent = Agent("local", projects=("*",))
-        async with open_gate(policy, db, agent=agent, notifier=notifier) as gate:
+        async with open_gate(policy, db, agent=agent, notifier=notifier, protected_files=[policy_file]) as gate:
             if notifier:
                 notifier.gate = gate
-            return await run_plan(
-                gate,
-                plan,
-                project=project,
-                mode=mode.value if mode else None,
-                simulate=simulate,
-                with_reads=with_reads,
-                fail_fast=fail_fast,
-                on_step=None if quiet else view.step,
-            )
+            run_id = gate.ids.new()
+            try:
+                return await run_plan(
+                    gate,
+                    plan,
+                    project=project,
+                    mode=mode.value if mode else None,
+                    simulate=simulate,
+                    with_reads=with_reads,
+                    fail_fast=fail_fast,
+                    on_begin=view.begin,
+                    on_step=on_step,
+                    run_id=run_id,
+                )
+            except asyncio.CancelledError:
+                return RunResult(run_id, "failed", tuple(outcomes), BROKEN_OFF)
 
 
 def _print_end(result: RunResult, simulate: bool) -> None:
-    done = sum(outcome.ok for outcome in result.outcomes)
-    made = f"{done} of {screen.count(len(result.outcomes), 'step')} succeeded"
+    status = screen.paint(result.status, "green" if result.status == "completed" else "red")
     if result.problem:
         made = screen.safe(result.problem)
+    elif simulate:
+        made = _counted(result)
+    else:
+        done = sum(outcome.ok for outcome in result.outcomes)
+        made = f"{done} of {screen.count(len(result.outcomes), 'step')} succeeded"
     if simulate:
-        screen.say(f"{screen.paint(result.status)}, simulated: {made}; nothing was written")
+        screen.say(f"{screen.paint('simulated', 'bold')}: {made}; nothing was written")
         return
-    screen.say(f"{screen.paint(result.status)}: {made}; run {result.run_id}")
+    screen.say(f"{status}: {made}; run {result.run_id}")
     screen.say(screen.paint(f"see `agent-gate report {result.run_id}`", "dim"))
+
+
+def _counted(result: RunResult) -> str:
+    """How many steps would end how."""
+    statuses = [_WOULD_BE.get(outcome.status.value, outcome.status.value) for outcome in result.outcomes]
+    return ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
 
 
 def _report(db: Path, run_id: str) -> dict[str, Any]:
@@ -142,9 +175,15 @@ def _simulated(plan: Plan, result: RunResult) -> dict[str, Any]:
     }
 
 
-def _exit(result: RunResult) -> int:
+def _exit(result: RunResult, simulate: bool) -> int:
+    from agent_gate.plans import BROKEN_OFF
+
     if result.status == "completed":
         return Exit.SUCCESS
     if result.problem:
-        return exit_of_problem(result.problem)
-    return next((exit_of_outcome(outcome) for outcome in result.outcomes if not outcome.ok), Exit.ERROR)
+        return Exit.INTERRUPTED if result.problem == BROKEN_OFF else exit_of_problem(result.problem)
+    exits = [exit_of_outcome(outcome) for outcome in result.outcomes if not outcome.ok]
+    if simulate and Exit.DENIED in exits:
+        # A simulation goes on past questions: what is denied after one is what has to be mended.
+        return Exit.DENIED
+    return exits[0] if exits else Exit.ERROR

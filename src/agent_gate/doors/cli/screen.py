@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -20,6 +20,9 @@ _COLOURS = {
     "red": ("deny", "denied", "fail", "error", "archived", "broken"),
 }
 _COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
+_DIFFERENCE = {"+": "green", "-": "red", "@": "dim"}
+"""The colour of a line of a unified diff, by how it begins."""
+_WRAPPED_COLUMNS_MIN = 20
 _ANSI = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 
 
@@ -38,12 +41,26 @@ def shortened(text: object, chars_max: int = SHOWN_CHARS_MAX) -> str:
     return shown if len(shown) <= chars_max else f"{shown[: chars_max - 1]}…"
 
 
+def safe_lines(text: object) -> str:
+    """As `safe`, but its line breaks stay: for what is shown on lines of its own, such as a diff."""
+    return "\n".join(safe(line.expandtabs()) for line in str(text).split("\n"))
+
+
 def count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def on_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
+
+
+def columns() -> int | None:
+    """How wide the terminal is; None where there is none, and a line may be as long as it is."""
+    if not on_terminal(sys.stdout):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def has_colour(stream: TextIO | None) -> bool:
@@ -54,6 +71,11 @@ def paint(text: str, style: str = "", stream: TextIO | None = None) -> str:
     """The text in a colour, or in the one that belongs to it as a word."""
     code = _ANSI.get(style or _COLOUR_OF.get(text.strip(), ""))
     return f"\x1b[{code}m{text}\x1b[0m" if code and has_colour(stream or sys.stdout) else text
+
+
+def difference_line(line: str) -> str:
+    """A line of a unified diff in its colour."""
+    return paint(line, _DIFFERENCE.get(line[:1], ""))
 
 
 def say(text: str = "") -> None:
@@ -132,20 +154,41 @@ def _print_plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 
 def print_fields(fields: Iterable[tuple[str, object]], indent: int = 2) -> None:
-    """Names and values, one to a line; what has no value is left out."""
-    filled = [(name, value) for name, value in fields if value not in (None, "")]
+    """Names and values; what has no value is left out, and what needs several lines is kept in its column."""
+    filled = [(name, str(value)) for name, value in fields if value not in (None, "")]
     width = max((len(name) for name, _ in filled), default=0)
+    margin = indent + width + 2
     for name, value in filled:
-        say(f"{' ' * indent}{paint(name.ljust(width), 'dim')}  {value}")
+        first, *others = _lines(value, margin)
+        say(f"{' ' * indent}{paint(name.ljust(width), 'dim')}  {first}")
+        for line in others:
+            say(f"{' ' * margin}{line}".rstrip())
+
+
+def _lines(value: str, margin: int) -> list[str]:
+    """A text of one line is broken between words where the terminal ends; one of several is a diff, and stays."""
+    if "\n" in value:
+        first, *others = value.split("\n")
+        return [*_lines(first, margin), *(difference_line(line) for line in others)]
+    room = (columns() or 0) - margin
+    if room < _WRAPPED_COLUMNS_MIN or "\x1b" in value:
+        return [value]
+    import textwrap
+
+    return textwrap.wrap(value, room, break_long_words=False, break_on_hyphens=False) or [value]
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """A sign of life during long work, for whoever watches."""
+def working(what: str) -> Iterator[Callable[[int], None]]:
+    """A sign of life during long work, for whoever watches: how long it takes already, and how much it has done."""
     if not on_terminal(sys.stderr) or not on_terminal(sys.stdout):
-        yield
+        yield lambda _: None
         return
     from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Console(file=sys.stderr, no_color=not has_colour(sys.stderr)).status(what):
-        yield
+    console = Console(file=sys.stderr, no_color=not has_colour(sys.stderr))
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done: progress.update(task, description=f"{what}: {done:,}")

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
+from agent_gate.doors.cli.verdicts import why
 from agent_gate.doors.wire import Exit
+from agent_gate.model.codec import restore
+from agent_gate.model.errors import Problem
 
 app = commands()
 
+ARGUMENT_CHARS_MAX = 300
+LABELS = {
+    "run_id": "run",
+    "name": "plan",
+    "description": "",
+    "mode": "mode",
+    "original_run_id": "replay of",
+    "status": "status",
+    "created_at": "began",
+    "completed_at": "ended",
+    "total_steps": "steps",
+    "completed_steps": "succeeded",
+    "denied_steps": "denied",
+    "failed_steps": "failed",
+    "plan_hash": "plan hash",
+    "policy_hash": "policy hash",
+}
+"""What is told of the run, from its plan and its row, and how it is called here."""
 
-@app.command(epilog=examples("agent-gate show-run 01JCZ4…"))
+
+@app.command(epilog=examples("agent-gate show-run 01JCZ4…", "agent-gate show-run 01JCZ4… --json"))
 def show_run(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run, or the beginning of its id.")],
     db: Db = DEFAULT_DB,
@@ -30,14 +54,33 @@ def show_run(
     if as_json:
         screen.print_json({"run": found, "steps": steps})
         return Exit.SUCCESS
-    screen.print_fields([(name, screen.shortened(value, 1000)) for name, value in found.items() if value is not None])
-    columns = ("step", "status", "decision", "tool", "arguments", "call")
-    rows = [
-        (
-            step.get("step_index"), step["result"]["status"], step.get("decision"), step["tool_name"],
-            screen.shortened(screen.encoded(step.get("args")), 100), step["call_id"],
-        )
-        for step in steps
-    ]  # fmt: skip
-    screen.print_table(columns, rows, empty="no step was made", whole=("call",))
+    plan = restore(found["plan_json"].encode()) if found["plan_json"] else {}
+    fields = {**plan, **found}
+    screen.print_fields(
+        [
+            (label, screen.shortened("" if fields.get(name) is None else fields[name], 1000))
+            for name, label in LABELS.items()
+        ]
+    )
+    for step in steps:
+        _print_step(step)
+    screen.say(screen.paint("the plan and the policy as they were, and every result: --json", "dim"))
     return Exit.SUCCESS
+
+
+def _print_step(step: Mapping[str, Any]) -> None:
+    result = step["result"]
+    number = step["step_index"] + 1 if "step_index" in step else "–"
+    screen.say()
+    screen.say(f"{ICONS.get(result['status'], '?')} {number}  {step['tool_name']}  {screen.paint(result['status'])}")
+    screen.print_fields(
+        [
+            ("call", step["call_id"]),
+            ("verdict", step.get("decision")),
+            ("why", why(Problem.from_json(result["error"])) if "error" in result else ""),
+            ("arguments", screen.shortened(screen.encoded(step.get("args")), ARGUMENT_CHARS_MAX)),
+            ("input", result.get("input_hash")),
+            ("output", result.get("output_hash")),
+        ],
+        indent=5,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 
@@ -10,6 +11,10 @@ from agent_gate import Approver, Gate, GateError
 from agent_gate.doors.cli import person, screen
 from agent_gate.model.approval import Question
 from agent_gate.model.policy import Policy
+from agent_gate.sandbox.child import readable
+
+LINE_BYTES_MAX = 4096
+"""A terminal hands over no longer line."""
 
 
 class TerminalNotifier:
@@ -21,15 +26,20 @@ class TerminalNotifier:
         self._who = Approver(person.name(), tuple(policy.roles))
         self._hand_over = hand_over or (lambda _: None)
         self._turn = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._asking: dict[str, asyncio.Task[None]] = {}
         self.gate: Gate | None = None
 
     async def ask(self, question: Question) -> None:
-        task = asyncio.create_task(self._answer(question))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._asking[question.call_id] = asyncio.create_task(self._answer(question))
+        task.add_done_callback(lambda _: self._asking.pop(question.call_id, None))
 
-    async def resolved(self, question: Question, resolution: str, by: str) -> None: ...
+    async def resolved(self, question: Question, resolution: str, by: str) -> None:
+        """Nobody need answer any more what was answered elsewhere, has expired or was taken back."""
+        task = self._asking.get(question.call_id)
+        if task is not None and by != self._who.id:
+            task.cancel()
+            await asyncio.wait({task})
+            print(f"\nno longer asked: {resolution}{f' by {screen.safe(by)}' if by else ''}", file=sys.stderr)
 
     async def _answer(self, question: Question) -> None:
         assert self.gate is not None
@@ -37,13 +47,20 @@ class TerminalNotifier:
             self._hand_over(True)
             try:
                 show(question)
-                approve = await asyncio.to_thread(person.says_yes, "Allow it?")
+                approve = await _says_yes("Allow it?")
             finally:
                 self._hand_over(False)
         try:
             await self.gate.answer(question.call_id, approve=approve, by=self._who, nonce=question.nonce)
         except GateError as error:
             print(f"agent-gate: {screen.safe(error)}", file=sys.stderr)
+
+
+async def _says_yes(question: str) -> bool:
+    """A line of the terminal, waited for without a thread: one that waits for a line cannot be ended."""
+    print(f"{question} {person.CHOICES} ", end="", file=sys.stderr, flush=True)
+    await readable(sys.stdin.fileno())
+    return person.means_yes(os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace"))
 
 
 def may_answer(policy: Policy) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent_gate.doors.cli.judging import Wish
-from agent_gate.doors.cli.screen import paint, print_fields, safe, say, shortened
+from agent_gate.doors.cli.screen import encoded, paint, print_fields, safe, safe_lines, say, shortened
+from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.check import Checked
@@ -32,10 +33,16 @@ def _fields(outcome: Outcome) -> Iterator[tuple[str, str]]:
     if rule:
         yield "rule", safe(rule)
     if outcome.error:
-        yield "why", f"{safe(outcome.error.detail)} ({outcome.error.code} {outcome.error.name})"
+        yield "why", why(outcome.error)
         yield "to change it", safe(outcome.error.suggestion)
     else:
         yield "why", safe("; ".join(reason.text for reason in outcome.reasons if reason.text))
+
+
+def why(problem: Problem) -> str:
+    """What happened and its code; a diff that belongs to it follows on lines of its own."""
+    said, *difference = safe_lines(problem.detail).split("\n")
+    return "\n".join((f"{said} ({problem.code} {problem.name})", *difference))
 
 
 def _print_layers(trace: Sequence[Reason], every_layer: bool) -> None:
@@ -68,10 +75,8 @@ def print_outcome(outcome: Outcome) -> None:
     print_fields(
         [
             ("message", safe(outcome.message)),
-            (
-                "why",
-                f"{safe(outcome.error.detail)} ({outcome.error.code} {outcome.error.name})" if outcome.error else "",
-            ),
+            ("result", shortened(encoded(outcome.data)) if outcome.data is not None else ""),
+            ("why", why(outcome.error) if outcome.error else ""),
             ("to change it", safe(outcome.error.suggestion) if outcome.error else ""),
             ("state", f"version {outcome.state_version}" if outcome.state_version is not None else ""),
             ("snapshot", outcome.snapshot_id),

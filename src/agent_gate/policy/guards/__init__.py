@@ -13,7 +13,13 @@ from agent_gate.policy.layers import Answer
 
 __all__ = ["GUARDED", "Guard", "Surroundings", "build_guards"]
 
-GUARDED = frozenset({"fs.read", "fs.write", "http.get", "shell.run"})
+GUARDED: Mapping[str, str] = {
+    "fs.read": 'tools: {fs.read: {allow_paths: ["./**"]}}',
+    "fs.write": 'tools: {fs.write: {allow_paths: ["./out/**"]}}',
+    "http.get": "tools: {http.get: {allow_domains: [api.example.com]}}",
+    "shell.run": "tools: {shell.run: {allow_executables: [git, ls]}}",
+}
+"""The tools that nothing but a section under `tools:` can grant, each with a section as people would write it."""
 
 Guard: TypeAlias = Callable[[BoundCall, Facts], Answer]
 """Its reason says allow where it passed, and deny with a code where it did not."""

@@ -11,7 +11,7 @@ from agent_gate.model.policy import CommandGuard
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.encoding import encoded_text
-from agent_gate.policy.guards.command_text import words_of
+from agent_gate.policy.guards.command_text import Words, words_of
 from agent_gate.policy.guards.paths import PathRules, printable
 from agent_gate.policy.guards.programs import Reach, Refused, Use, is_wrapper, program_named
 from agent_gate.policy.guards.tokens import DenyTokens
@@ -19,6 +19,7 @@ from agent_gate.policy.layers import Answer, deny
 from agent_gate.policy.signature import shown
 
 OWN_COMMAND = "agent-gate"
+_OWN_PATH = f"/{OWN_COMMAND}"
 NO_SANDBOX = "none"
 _OWN_IN_WORDS = re.compile(r"(?:^|[\s/;&|\"'`(])agent-gate(?:[\s;&|\"'`)]|$)|-m\s*agent_gate\b")
 _STEERING = re.compile(
@@ -30,12 +31,25 @@ _STEERING = re.compile(
 """Names by which a program is made to load, start or read something else, or to read its options otherwise."""
 
 
+_PLAIN = b' !"#$&+-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ\\^_`abcdefghijklmnopqrstuvwxyz{|}~'
+"""What stands in a signature as it is."""
+
+
 def signature_of(argv: Sequence[str]) -> str:
     """`shell.run(…)` with the words joined by one space; blanks and quotes inside of a word are encoded."""
-    return f"shell.run({' '.join(map(_signed, argv))})"
+    text = " ".join(argv)
+    if not (_is_plain(text) and all(argv) and text.count(" ") == len(argv) - 1):
+        text = " ".join(map(_signed, argv))
+    return f"shell.run({text})"
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and not text.encode().translate(None, _PLAIN)
 
 
 def _signed(word: str) -> str:
+    if word and " " not in word and _is_plain(word):
+        return word
     return encoded_text("argv", word).replace(" ", "%20").replace("'", "%27") if word else "''"
 
 
@@ -52,6 +66,7 @@ def use_of(argv: Sequence[str], section: CommandGuard) -> Use:
     return _read(tuple(argv))
 
 
+_NOT_AS_TEXT = Words([])
 _UNCHECKED = Use(reach=Reach.ALL, starts_programs=True)
 
 
@@ -84,14 +99,15 @@ class CommandRules:
         self._answers: dict[str, Answer] = {}
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
-        resources = bound.resources
-        argv = argv_of(bound.args)
-        env = bound.args.get("env")
+        resources, args = bound.resources, bound.args
+        text, env = args.get("command"), args.get("env")
+        written = words_of(text) if text else _NOT_AS_TEXT
+        argv = args.get("argv") or args.get("cmd") or written.words
         refusal = (
             self._judge_program(argv, resources, facts.found)
-            or self._judge_words(argv, bound.args.get("command"))
+            or self._judge_words(argv, text or "", written.operator)
             or (self._judge_environment(argv, env) if env else None)
-            or self._judge_use(argv, bound.args.get("command"), resources, facts.found)
+            or self._judge_use(argv, written.expanded, resources, facts.found)
             or self._judge_sandbox(resources)
         )
         return refusal or self._passed(argv[0])
@@ -106,7 +122,7 @@ class CommandRules:
         self, argv: Sequence[str], resources: Mapping[str, Json], found: Mapping[str, Json]
     ) -> Answer | None:
         section, given, path = self._section, argv[0], resources.get("executable", "")
-        if OWN_COMMAND in (given, path.rpartition("/")[2]) or given.endswith(f"/{OWN_COMMAND}"):
+        if given == OWN_COMMAND or given.endswith(_OWN_PATH) or path.endswith(_OWN_PATH):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
         if not is_named(given, self._allowed) and path not in self._allowed:
             listed = ", ".join(section.allow_executables) or "it is empty"
@@ -118,12 +134,14 @@ class CommandRules:
         if not path:
             where = ", ".join(section.trusted_dirs)
             return _no(
-                1004, f"{_quoted(given)} {found.get('executable', 'was not found')}", f"trusted_dirs are {where}"
+                1004,
+                f"{_quoted(given)} {found.get('executable', 'was not found')} ({where})",
+                "add its directory there, or use a program that is in one of them",
             )
         return None
 
-    def _judge_words(self, argv: Sequence[str], text: str | None) -> Answer | None:
-        token = self._tokens.found_in(argv, text or "")
+    def _judge_words(self, argv: Sequence[str], text: str, operator: str) -> Answer | None:
+        token = self._tokens.found_in(argv, text)
         if token is not None:
             return _no(
                 1005,
@@ -131,7 +149,6 @@ class CommandRules:
                 "leave it out, or remove the token there",
                 token,
             )
-        operator = words_of(text).operator if text else ""
         if operator:
             return _no(
                 1005,
@@ -157,7 +174,7 @@ class CommandRules:
         return None
 
     def _judge_use(
-        self, argv: Sequence[str], text: str | None, resources: Mapping[str, Json], found: Mapping[str, Json]
+        self, argv: Sequence[str], expanded: frozenset[str], resources: Mapping[str, Json], found: Mapping[str, Json]
     ) -> Answer | None:
         try:
             use = use_of(argv, self._section)
@@ -166,11 +183,11 @@ class CommandRules:
             return _no(1004, f"{_quoted(argv[0])}: {refused}", f"use it otherwise, {remedy}")
         if use.starts_programs and _OWN_IN_WORDS.search(" ".join(argv[1:])):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
-        expanded = words_of(text).expanded.intersection(use.reads) if text else ()
-        if expanded:
+        replaced = expanded and expanded.intersection(use.reads)
+        if replaced:
             return _no(
                 1005,
-                f"a shell would replace a part of the path {_quoted(next(iter(expanded)))}, and there is no shell here",
+                f"a shell would replace a part of the path {_quoted(next(iter(replaced)))}, and there is no shell here",
                 "write the path as it is, or in single quotes",
             )
         programs = found.get("repository")
@@ -184,17 +201,17 @@ class CommandRules:
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
-        wanted = list(use.reads)
+        wanted = use.reads
         paths, seen = resources.get("paths", {}), found.get("paths", {})
         if use.mentions:
-            wanted += [word for word in use.mentions if word in seen and seen[word]["type"] != "absent"]
+            wanted += tuple(word for word in use.mentions if word in seen and seen[word]["type"] != "absent")
         if "cwd" in resources:
-            wanted.insert(0, ".")
+            wanted = (".", *wanted)
         if wanted and self._files is None:
             return _no(
                 1002,
                 f"{_quoted(wanted[0])} cannot be read: fs.read has no section under tools: in the policy",
-                "add `tools: {fs.read: …}`, whose allow_paths count for commands too",
+                'add `tools: {fs.read: {allow_paths: ["./**"]}}`, whose paths count for commands too',
             )
         for word in wanted:
             if word not in seen:

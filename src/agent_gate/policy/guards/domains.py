@@ -93,7 +93,7 @@ def _not_public(host: str, detail: str) -> Answer:
 
 def _outside(what: str, given: str, field: str, allowed: str) -> Answer:
     detail = f"{what} `{given}` is outside {field} of http.get ({allowed or 'none'})"
-    return deny("guard", 1003, detail, f"add it to {field}, if it is meant")
+    return deny("guard", 1003, detail, f"add it to {field} under tools: http.get, if it is meant")
 
 
 def _host_of(pattern: str) -> str:

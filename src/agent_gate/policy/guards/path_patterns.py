@@ -97,14 +97,27 @@ def _matches(fixed: str, wild: Sequence[str]) -> Callable[[str], bool]:
         return lambda path: path.startswith(below) or path == fixed
     if not fixed and len(wild) == 3 and wild[0] == wild[2] == _ANY_NAMES and not is_glob(wild[1]):
         return _has_name(wild[1])
-    steps: list[Matcher | None] = [None if name == _ANY_NAMES else matcher(name) for name in wild]
+    runs = _runs(wild)
+    if len(runs) == 2 and not runs[0] and len(runs[1]) == 1:
+        return _last_name(below, runs[1][0])
 
     def match(path: str) -> bool:
         if not path.startswith(below):
-            return path == fixed and _fits(steps, ())
-        return _fits(steps, path[len(below) :].split("/"))
+            return path == fixed and _fits(runs, ())
+        return _fits(runs, path[len(below) :].split("/"))
 
     return match
+
+
+def _runs(wild: Sequence[str]) -> list[list[Matcher]]:
+    """The names before, between and after each `**`; one run where there is none."""
+    runs: list[list[Matcher]] = [[]]
+    for name in wild:
+        if name == _ANY_NAMES:
+            runs.append([])
+        else:
+            runs[-1].append(matcher(name))
+    return runs
 
 
 def _has_name(name: str) -> Callable[[str], bool]:
@@ -113,20 +126,33 @@ def _has_name(name: str) -> Callable[[str], bool]:
     return lambda path: path.endswith(last) or inside in path
 
 
-def _fits(steps: Sequence[Matcher | None], names: Sequence[str]) -> bool:
-    """None in `steps` stands for any number of names. Only the last such step is ever widened: no other can help."""
-    step = at = 0
-    widened, resume = -1, 0
-    while at < len(names):
-        if step < len(steps) and steps[step] is None:
-            widened, resume = step, at
-            step += 1
-        elif step < len(steps) and (match := steps[step]) is not None and match(names[at]):
-            step += 1
+def _last_name(below: str, match: Matcher) -> Callable[[str], bool]:
+    """For `**/*.pem`, of which there are as many."""
+    return lambda path: path.startswith(below) and bool(match(path.rpartition("/")[2]))
+
+
+def _fits(runs: Sequence[Sequence[Matcher]], names: Sequence[str]) -> bool:
+    """The first run stands at the beginning, the last at the end, and each other as early as it can: none gains later.
+
+    A single run has no `**` beside it and must be all.
+    """
+    first, last = runs[0], runs[-1]
+    at, end = len(first), len(names) - len(last)
+    if len(runs) == 1:
+        return end == 0 and _is_at(0, first, names)
+    if end < at or not _is_at(0, first, names) or not _is_at(end, last, names):
+        return False
+    for run in runs[1:-1]:
+        while not (at + len(run) <= end and _is_at(at, run, names)):
             at += 1
-        elif widened >= 0:
-            resume += 1
-            step, at = widened + 1, resume
-        else:
+            if at > end:
+                return False
+        at += len(run)
+    return True
+
+
+def _is_at(at: int, run: Sequence[Matcher], names: Sequence[str]) -> bool:
+    for offset, match in enumerate(run):  # noqa: SIM110 -- `all` over a generator takes twice as long
+        if not match(names[at + offset]):
             return False
-    return all(rest is None for rest in steps[step:])
+    return True

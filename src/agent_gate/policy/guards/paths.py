@@ -146,7 +146,7 @@ class RevertGuard:
             return _SILENT
         if self._rules is None:
             detail = f"`{printable(path)}` would be written, and `fs.write` has no section under tools: in the policy"
-            return deny("guard", 1001, detail, "add `tools: {fs.write: …}`")
+            return deny("guard", 1001, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
         reason, problem = self._rules.judge(path, facts.found)
         return (reason, problem) if problem else _SILENT
 

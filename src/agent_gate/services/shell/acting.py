@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from functools import partial
 
 from agent_gate.bindings.layers import changes
@@ -25,7 +23,8 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.paths import printable
 from agent_gate.sandbox.choice import Sandbox
-from agent_gate.sandbox.command import Access, Command, Finished, Limits, Place
+from agent_gate.sandbox.command import Command, Finished, Limits
+from agent_gate.sandbox.layering import in_layers, written
 from agent_gate.sandbox.running import run
 from agent_gate.services.shell.environment import environment
 from agent_gate.services.shell.looking import Looked
@@ -79,7 +78,7 @@ class Act:
             )
         with tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch:
             async with self._command() as command:
-                layered = _layered(command, scratch)
+                layered = await THREADS.run(partial(in_layers, command, scratch))
                 result = _result(await self._run(layered))
                 changed = await THREADS.run(partial(_changes, layered))
         return {**result, "changes": changed}
@@ -149,18 +148,5 @@ def _result(finished: Finished) -> dict[str, Json]:
     return {**result, "escaped": escaped} if escaped else result
 
 
-def _layered(command: Command, scratch: str) -> Command:
-    """The command with a layer above each directory that it may write; a single file it may then only read."""
-    layers, places = {}, list[Place]()
-    for number, place in enumerate(command.view.places):
-        writes = place.access is Access.WRITE
-        if writes and place.is_directory:
-            layers[place.path] = f"{scratch}/{number}"
-            for name in ("upper", "work"):
-                os.makedirs(f"{scratch}/{number}/{name}")
-        places.append(replace(place, access=Access.READ) if writes and not place.is_directory else place)
-    return replace(command, layers=layers, view=replace(command.view, places=tuple(places)))
-
-
 def _changes(command: Command) -> list[dict[str, Json]]:
-    return [change for folder, layer in command.layers.items() for change in changes(folder, f"{layer}/upper")]
+    return [change for below, above in written(command) for change in changes(below, above)]

@@ -62,4 +62,11 @@ class ShellService:
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
         viewer = Viewer(policy, self._around(policy))
         act = Act(looked, args, policy, viewer, sandbox, self._places)
-        return Binding((looked.signature,), looked.resources, act, release=looked.release, found=looked.found)
+        return Binding(
+            (looked.signature,),
+            looked.resources,
+            act,
+            release=looked.release,
+            found=looked.found,
+            preview=act.preview,
+        )

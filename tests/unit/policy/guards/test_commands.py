@@ -76,7 +76,8 @@ def test_an_empty_list_allows_nothing() -> None:
 
 def test_a_name_that_led_to_no_program_is_denied_with_the_reason() -> None:
     assert said(["ls"], executable=None, found={"executable": "was not found in trusted_dirs"}) == (
-        "executable_denied: `ls` was not found in trusted_dirs; trusted_dirs are /usr/bin, /bin"
+        "executable_denied: `ls` was not found in trusted_dirs (/usr/bin, /bin);"
+        " add its directory there, or use a program that is in one of them"
     )
 
 
@@ -203,7 +204,7 @@ def test_a_call_whose_words_were_not_read_when_it_was_recorded_is_denied() -> No
 def test_without_a_section_for_reading_no_path_passes() -> None:
     assert said(["cat", "a.txt"], paths=A, read=None) == (
         "path_denied: `a.txt` cannot be read: fs.read has no section under tools: in the policy;"
-        " add `tools: {fs.read: …}`, whose allow_paths count for commands too"
+        ' add `tools: {fs.read: {allow_paths: ["./**"]}}`, whose paths count for commands too'
     )
     assert said(["echo", "a.txt"], read=None) == "allow echo"
 

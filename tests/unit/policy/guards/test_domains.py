@@ -93,7 +93,7 @@ def test_what_is_outside_a_list_is_told_with_the_list(
     url: str, section: dict[str, Any], what: str, field: str, allowed: str
 ) -> None:
     outside = f"domain_denied: {what} is outside {field} of http.get ({allowed})"
-    assert problem(url, **section) == f"{outside}; add it to {field}, if it is meant"
+    assert problem(url, **section) == f"{outside}; add it to {field} under tools: http.get, if it is meant"
 
 
 @pytest.mark.parametrize(

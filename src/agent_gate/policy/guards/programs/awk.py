@@ -19,9 +19,11 @@ _TOKEN = re.compile(
 )
 _REGEX = re.compile(r"/(?:[^/\\\n\[]|\\.|\[\^?\]?(?:[^\]\\\n]|\\.)*\])*/")
 _PRINT = frozenset({"print", "printf"})
+_OPENERS = frozenset({"|", "|&", "@", ">>"})
 _STATEMENT_ENDS = frozenset({";", "\n", "{", "}"})
 _VALUE_KINDS = frozenset({"string", "number", "name"})
 _KEYWORDS = frozenset({"print", "printf", "return", "in", "else", "do", "case", "delete", "exit"})
+_AFTER_VALUE = frozenset({"]", "$", "++", "--"})
 _BEFORE_CONDITION = frozenset({"if", "while", "for", "switch"})
 _FORBIDDEN = re.compile(
     r"(?<![A-Za-z0-9_])(system|getline|ARGV|ARGC|SYMTAB|FUNCTAB|PROCINFO)(?![A-Za-z0-9_])", re.ASCII
@@ -80,9 +82,9 @@ class _Reader:
         """For each open bracket whether it holds a condition, after which a statement begins."""
 
     def take(self, text: str, kind: str) -> None:
-        if text in ("|", "|&", "@", ">>") or (text == ">" and self._printing and not self._open):
+        if text in _OPENERS or (text == ">" and self._printing and not self._open):
             raise Refused(f"`{text}` in its program would start a program or open a file")
-        self.after_value = (kind in _VALUE_KINDS and text not in _KEYWORDS) or text in ("]", "$", "++", "--")
+        self.after_value = (kind in _VALUE_KINDS and text not in _KEYWORDS) or text in _AFTER_VALUE
         if text in ("(", "["):
             self._open.append(self._previous in _BEFORE_CONDITION)
         elif text in (")", "]"):

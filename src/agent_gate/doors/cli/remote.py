@@ -1,0 +1,160 @@
+"""A running server, as the commands reach it: where it is, whose token is shown, and what it answers."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from agent_gate.doors.wire import Unreachable
+from agent_gate.model.errors import ConfigError, GateError, IdentityError, Problem
+from agent_gate.model.tool import Json
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from agent_gate.config import Config
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", envvar="AGENT_GATE_URL", help="The server; that of --config if not named."),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token", metavar="TOKEN", envvar="AGENT_GATE_TOKEN", help="Whose; the first one in --config if not named."
+    ),
+]
+ConfigPath = Annotated[
+    Path, typer.Option("-c", "--config", metavar="FILE", help="Where address and token stand, if it is there.")
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option("--ca", metavar="FILE", envvar="AGENT_GATE_CA", help="Certificates to trust besides the system's."),
+]
+
+DEFAULT_CONFIG = Path("config.yaml")
+DEFAULT_URL = "http://127.0.0.1:8443"
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    url: str
+    token: str
+    tls: ssl.SSLContext | None
+
+
+def address_of(url: str | None, token: str | None, config_path: Path, ca: Path | None, *, approver: bool) -> Address:
+    """What was said on the command line or in the environment, and for the rest what the configuration says."""
+    config = _config(config_path) if url is None or token is None else None
+    url = url or (_url_of(config) if config else DEFAULT_URL)
+    token = token or (_token_of(config, approver) if config else None)
+    if token is None:
+        whose = "an approver's" if approver else "an agent's"
+        raise IdentityError(
+            f"{whose} token is needed", suggestion="give --token, AGENT_GATE_TOKEN, or a --config that has one"
+        )
+    return Address(url.rstrip("/"), token, _tls(url, ca))
+
+
+def _config(path: Path) -> Config | None:
+    from agent_gate.config import load_config
+
+    return load_config(path) if path.exists() else None
+
+
+def _url_of(config: Config) -> str:
+    gateway = config.gateway
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(gateway.host, gateway.host)  # noqa: S104 -- not listened on
+    shown = f"[{host}]" if ":" in host else host
+    return f"{'https' if gateway.tls else 'http'}://{shown}:{gateway.port}"
+
+
+def _token_of(config: Config, approver: bool) -> str | None:
+    holders = config.approvers if approver else config.agents
+    return next((one.token for one in holders if one.token), None)
+
+
+def _tls(url: str, ca: Path | None) -> ssl.SSLContext | None:
+    if not url.startswith(("https:", "wss:")):
+        return None
+    context = ssl.create_default_context()
+    if ca is not None:
+        try:
+            context.load_verify_locations(ca)
+        except (OSError, ssl.SSLError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(f"`{ca}` holds no certificates: {reason}", suggestion="name a file in PEM") from None
+    return context
+
+
+class Remote:
+    """The HTTP API of a server, with one token."""
+
+    def __init__(self, client: httpx2.Client, url: str) -> None:
+        self._client, self._url = client, url
+
+    def get(self, *path: str, **query: str | int) -> Json:
+        return self._ask("GET", path, params=query)
+
+    def post(self, *path: str, body: Mapping[str, Json] | None = None) -> Json:
+        return self._ask("POST", path, json=dict(body or {}))
+
+    def delete(self, *path: str) -> Json:
+        return self._ask("DELETE", path)
+
+    def _ask(self, method: str, path: tuple[str, ...], **options: Any) -> Json:
+        import httpx2
+
+        place = "/api/v1/" + "/".join(quote(part, safe="") for part in path)
+        try:
+            response = self._client.request(method, self._url + place, **options)
+            answer = response.json()
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise Unreachable(
+                f"cannot connect to `{self._url}`: {reason}", suggestion="is `agent-gate serve` running there?"
+            ) from None
+        except ValueError:
+            raise Unreachable(
+                f"`{self._url}` does not answer like a gate", suggestion="check --url, host and port"
+            ) from None
+        if response.is_success:
+            return answer
+        told = answer.get("error") if isinstance(answer, dict) else None
+        if not isinstance(told, dict) or "code" not in told:
+            raise Unreachable(f"`{self._url}` answered {response.status_code}", suggestion="check --url")
+        raise GateError.of(Problem.from_json(told))
+
+
+@contextmanager
+def approvers_door(url: str | None, token: str | None, config: Path, ca: Path | None) -> Iterator[Remote]:
+    with _door(address_of(url, token, config, ca, approver=True)) as remote:
+        yield remote
+
+
+@contextmanager
+def agents_door(url: str | None, token: str | None, config: Path, ca: Path | None) -> Iterator[Remote]:
+    with _door(address_of(url, token, config, ca, approver=False)) as remote:
+        yield remote
+
+
+@contextmanager
+def _door(address: Address) -> Iterator[Remote]:
+    import httpx2
+
+    headers = {"Authorization": f"Bearer {address.token}"}
+    verify = address.tls if address.tls is not None else True
+    try:
+        client = httpx2.Client(headers=headers, trust_env=False, timeout=TIMEOUT_S, verify=verify)
+    except UnicodeEncodeError:
+        raise IdentityError("the token has characters that no token has", suggestion="check --token") from None
+    with client:
+        yield Remote(client, address.url)

@@ -1,0 +1,145 @@
+"""The report of a run in a terminal: a timeline, what was denied and how to allow it, what was touched."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.live import ICONS
+from agent_gate.doors.cli.verdicts import why
+from agent_gate.model.errors import Problem
+from agent_gate.model.moment import epoch, span
+
+Report = Mapping[str, Any]
+
+BAR_CELLS = 12
+SPAN_CHARS = 9
+DETAILS_INDENT = 6
+NAMES_LISTED_MAX = 50
+_STYLES = {"success": "green", "denied": "red", "error": "red"}
+
+
+def print_report(report: Report) -> None:
+    _print_head(report)
+    steps = report["steps"]
+    if steps:
+        screen.say()
+        _print_timeline(steps)
+    _print_touched(report["summary"]["resources"])
+
+
+def _print_head(report: Report) -> None:
+    run, summary = report["run"], report["summary"]
+    name = (report["plan"] or {}).get("name") or "run"
+    status = screen.paint(run["status"], _STYLES.get(_ending(run["status"]), "yellow"))
+    screen.say(f"{screen.paint(screen.safe(name), 'bold')}  {status}  {run['run_id']}")
+    counts = ", ".join(f"{number} {status}" for status, number in summary["statuses"].items())
+    took = summary["total_duration_ms"]
+    screen.print_fields(
+        [
+            ("mode", run["mode"]),
+            ("replay of", run.get("original_run_id")),
+            ("began", run["created_at"]),
+            ("took", span(took) if took is not None else "not ended"),
+            ("steps", f"{counts or 'none made'}; {run['total_steps']} planned"),
+            ("sandbox", _sandbox(summary["sandboxes"])),
+            ("plan", run["plan_hash"]),
+            ("policy", run["policy_hash"]),
+        ]
+    )
+
+
+def _ending(status: str) -> str:
+    return {"completed": "success", "failed": "error"}.get(status, status)
+
+
+def _sandbox(sandboxes: Sequence[str]) -> str:
+    if "off" not in sandboxes:
+        return ", ".join(sandboxes)
+    off = screen.paint("off: the policy lets commands run without one", "red")
+    return ", ".join([*(name for name in sandboxes if name != "off"), off])
+
+
+def _print_timeline(steps: Sequence[Mapping[str, Any]]) -> None:
+    begin, whole = _extent(steps)
+    digits = len(str(len(steps)))
+    for step in steps:
+        result = step["result"]
+        style = _STYLES.get(result["status"], "yellow")
+        number = str(step["step_index"] + 1 if "step_index" in step else "–").rjust(digits)
+        left = f"{ICONS.get(result['status'], '?')} {number}  "
+        bar = _bar(result, begin, whole)
+        took = (span(result["duration_ms"]) if "duration_ms" in result else "").rjust(SPAN_CHARS)
+        margin = len(left) + len(bar) + len(took) + 3
+        first, *others = _names(step, margin)
+        screen.say(f"{screen.paint(left, style)}{screen.paint(bar, style)} {screen.paint(took, 'dim')}  {first}")
+        for line in others:
+            screen.say(" " * margin + line)
+        _print_details(step)
+
+
+def _extent(steps: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """When the first step began, and how long it was until the last one ended."""
+    timed = [step["result"] for step in steps if "started_at" in step["result"]]
+    begin = min((epoch(result["started_at"]) for result in timed), default=0.0)
+    return begin, max((epoch(result["ended_at"]) for result in timed), default=0.0) - begin or 1e-6
+
+
+def _bar(result: Mapping[str, Any], begin: float, whole: float) -> str:
+    """When the step ran, within the whole run; even the shortest has a mark."""
+    if "started_at" not in result:
+        return " " * BAR_CELLS
+    first = min(int((epoch(result["started_at"]) - begin) / whole * BAR_CELLS), BAR_CELLS - 1)
+    last = max(first + 1, round((epoch(result["ended_at"]) - begin) / whole * BAR_CELLS))
+    return ("·" * first + "━" * (last - first)).ljust(BAR_CELLS, "·")
+
+
+def _names(step: Mapping[str, Any], margin: int) -> list[str]:
+    """What the plan calls the step, and its signatures, broken where the terminal ends."""
+    names = [*([step["name"]] if "name" in step else []), *(step.get("signatures") or [step["tool_name"]])]
+    width = screen.columns()
+    lines: list[str] = []
+    for name in map(screen.shortened, names):
+        lines += textwrap.wrap(name, max(width - margin, 20)) if width else [name]
+    return lines or [""]
+
+
+def _print_details(step: Mapping[str, Any]) -> None:
+    fields: list[tuple[str, str]] = []
+    error = step["result"].get("error")
+    if error:
+        fields = [("why", why(Problem.from_json(error))), ("to change it", screen.safe(error.get("suggestion", "")))]
+    if "approval" in step:
+        approval = step["approval"]
+        fields.append(
+            (approval.get("resolution", "answered"), f"by {screen.safe(approval.get('resolved_by', 'nobody'))}")
+        )
+    if step.get("resources", {}).get("sandbox") == "off" and step["resources"].get("executable"):
+        fields.append(("sandbox", screen.paint("off", "red")))
+    screen.print_fields(fields, indent=DETAILS_INDENT)
+
+
+def _print_touched(resources: Mapping[str, Sequence[str]]) -> None:
+    touched = [(kind.replace("_", " "), names) for kind, names in resources.items() if names]
+    if not touched:
+        return
+    screen.say()
+    screen.say(screen.paint("touched", "bold"))
+    width = max(len(kind) for kind, _ in touched)
+    for kind, names in touched:
+        for label, line in zip(_once(kind), _listed(names), strict=False):
+            screen.say(f"  {screen.paint(label.ljust(width), 'dim')}  {line}")
+
+
+def _once(label: str) -> Iterator[str]:
+    yield label
+    while True:
+        yield ""
+
+
+def _listed(names: Sequence[str]) -> Iterator[str]:
+    yield from map(screen.shortened, names[:NAMES_LISTED_MAX])
+    if len(names) > NAMES_LISTED_MAX:
+        yield f"and {len(names) - NAMES_LISTED_MAX} more; see --format json"

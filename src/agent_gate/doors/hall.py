@@ -1,0 +1,39 @@
+"""What the doors of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_gate.config import Config
+from agent_gate.desk import Desk
+from agent_gate.doors.identity import Identities
+from agent_gate.ledger.reader import open_reader
+from agent_gate.mailbox import Mailbox
+from agent_gate.runtime import Gate
+
+
+@dataclass(slots=True)
+class Hall:
+    """The gate with its two desks, and who may come to which."""
+
+    gate: Gate
+    desk: Desk
+    mailbox: Mailbox
+    identities: Identities
+    config: Config
+    db: Path
+    checks: dict[str, Callable[[], Awaitable[bool]]] = field(default_factory=dict)
+    """What must be well for the server to be ready, by name, besides its ledger and the services of the gate."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is to end: doors take nothing more in, tell who is connected, and let go."""
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection for questions about the past; use it in a worker thread where they may take long."""
+        with closing(open_reader(self.db)) as connection:
+            yield connection

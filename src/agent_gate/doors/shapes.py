@@ -1,0 +1,53 @@
+"""What several doors show of the same things, in one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_gate.model.call import Agent, Facts
+from agent_gate.model.tool import ToolDeclaration
+from agent_gate.plans import RunResult
+from agent_gate.policy import layers
+from agent_gate.policy.guards import GUARDED
+from agent_gate.policy.judge import Judge
+from agent_gate.runtime import Gate
+
+
+def run_to_json(run: RunResult) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "run_id": run.run_id,
+        "status": run.status,
+        "outcomes": [outcome.to_json() for outcome in run.outcomes],
+    }
+    if run.problem:
+        fields["error"] = run.problem.to_json()
+    return fields
+
+
+def tool_to_json(tool: ToolDeclaration) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": dict(tool.input_schema),
+        "effect": tool.effect.value,
+        "risk": tool.risk.value,
+        "cost": tool.cost,
+        "confirmation_required": tool.confirmation_required,
+        "required_roles": list(tool.required_roles),
+    }
+
+
+def offered_to(agent: Agent, gate: Gate) -> list[ToolDeclaration]:
+    """The tools that an agent could ever use, as the policy declares them, by name."""
+    judge = gate.judge
+    tools = (judge.declared(hand.declaration) for hand in gate.tools.all())
+    return sorted((tool for tool in tools if _could_use(agent, tool, judge)), key=lambda tool: tool.name)
+
+
+def _could_use(agent: Agent, tool: ToolDeclaration, judge: Judge) -> bool:
+    """Whether neither its roles nor a guard that is not set up rule it out, whatever the arguments."""
+    if tool.name in GUARDED and getattr(judge.policy.guards, tool.name.replace(".", "_")) is None:
+        return False
+    facts = Facts(0.0, agent.mode, agent.roles, True, judge.policy_hash)
+    reason, _ = layers.roles(tool, facts, judge.policy.roles)
+    return reason.decision is None

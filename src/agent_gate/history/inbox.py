@@ -1,0 +1,74 @@
+"""The open questions at one moment: how many there are, the first of them, and a mark that changes when they do."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+import orjson
+
+from agent_gate.ledger.reader import one_moment, row_of, rows_of
+from agent_gate.ledger.sqlite import question_of
+from agent_gate.model.approval import Question
+from agent_gate.model.codec import sha256_hex
+from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.moment import iso
+
+_OPEN = "question IS NOT NULL AND resolution IS NULL AND expires_at > ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Two that are equal stand for the same inbox."""
+
+    count: int
+    paused: bool
+    digest: str
+
+
+def mark(reader: sqlite3.Connection, now: float) -> Mark:
+    with one_moment(reader):
+        # Ids sort by time, so the sum of what each says is the same for the same questions.
+        rows = list(
+            rows_of(
+                reader,
+                f"SELECT call_id, nonce, approved_by FROM pending_requests WHERE {_OPEN} ORDER BY call_id",  # noqa: S608
+                iso(now),
+            )
+        )
+        paused = is_paused(reader)
+    return Mark(len(rows), paused, sha256_hex(orjson.dumps([rows, paused])))
+
+
+def is_paused(reader: sqlite3.Connection) -> bool:
+    row = row_of(reader, "SELECT status FROM heads WHERE project = ?", GATE_PROJECT)
+    return row is not None and row[0] == "paused"
+
+
+def first_questions(
+    reader: sqlite3.Connection, now: float, limit: int, agent: str | None = None
+) -> list[tuple[Question, tuple[str, ...]]]:
+    """The oldest open questions, all or those about one agent's calls, and who has approved each so far."""
+    wanted, values = (_OPEN, (iso(now),)) if agent is None else (f"{_OPEN} AND agent_id = ?", (iso(now), agent))
+    rows = rows_of(
+        reader,
+        f"SELECT question, approved_by FROM pending_requests WHERE {wanted} ORDER BY created_at, call_id LIMIT ?",  # noqa: S608
+        *values,
+        limit,
+    )
+    return [(question_of(question), tuple(orjson.loads(approved_by))) for question, approved_by in rows]
+
+
+def resolution(reader: sqlite3.Connection, call_id: str) -> str | None:
+    """How a question ended whose call has no outcome yet."""
+    row = row_of(reader, "SELECT resolution FROM pending_requests WHERE call_id = ?", call_id)
+    return row[0] if row else None
+
+
+def count_open(reader: sqlite3.Connection, now: float) -> int:
+    return int(row_of(reader, f"SELECT count(*) FROM pending_requests WHERE {_OPEN}", iso(now))[0])  # noqa: S608
+
+
+def count_waiting_results(reader: sqlite3.Connection) -> int:
+    """Outcomes that their agents have not fetched yet."""
+    return int(row_of(reader, "SELECT count(*) FROM waiting_results")[0])

@@ -1,0 +1,114 @@
+"""The tables of approvers and agents beside the chain: grants, results that wait, messages about questions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from agent_gate.model.entry import (
+    Beside,
+    DropMessage,
+    GiveGrant,
+    GrantSpent,
+    KeepMessage,
+    LeaveResult,
+    RevokeGrant,
+    TakeResults,
+    UseGrant,
+)
+from agent_gate.model.grant import Grant
+from agent_gate.model.moment import epoch, iso
+
+GRANT_COLUMNS = (
+    "grant_id, project, agent_id, tool, signature, key, given_by, roles, call_id, created_at, expires_at, uses,"
+    " uses_left"
+)
+_LIVE = "uses_left > 0 AND revoked_at IS NULL AND expires_at > ?"
+LIVE_GRANTS = f"SELECT {GRANT_COLUMNS} FROM grants WHERE {_LIVE} ORDER BY created_at, grant_id"  # noqa: S608
+GRANTS_OF = (
+    f"SELECT {GRANT_COLUMNS} FROM grants WHERE project = ? AND agent_id = ? AND key = ? AND {_LIVE}"  # noqa: S608
+    " ORDER BY expires_at, grant_id"
+)
+WAITING = "SELECT call_id FROM waiting_results WHERE agent_id = ? ORDER BY at, call_id LIMIT ?"
+WAITING_COUNT = "SELECT count(*) FROM waiting_results WHERE agent_id = ?"
+MESSAGES = "SELECT call_id, reference FROM question_messages WHERE channel = ? ORDER BY call_id"
+
+
+def check(cursor: sqlite3.Connection, item: Beside) -> GrantSpent | None:
+    """What could have changed since the caller looked."""
+    if not isinstance(item, UseGrant | RevokeGrant):
+        return None
+    found = cursor.execute(f"SELECT 1 FROM grants WHERE grant_id = ? AND {_LIVE}", (item.grant_id, item.at)).fetchone()  # noqa: S608
+    return None if found else GrantSpent(item.grant_id)
+
+
+def write(cursor: sqlite3.Connection, item: Beside) -> None:
+    match item:
+        case LeaveResult(agent_id, call_id, request_id, at):
+            cursor.execute(
+                "INSERT INTO waiting_results VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (agent_id, call_id, request_id, at),
+            )
+        case TakeResults(agent_id, ids):
+            for id in ids:
+                cursor.execute(
+                    "DELETE FROM waiting_results WHERE agent_id = ? AND (call_id = ? OR request_id = ?)",
+                    (agent_id, id, id),
+                )
+        case GiveGrant(grant):
+            cursor.execute(
+                f"INSERT INTO grants ({GRANT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                _row_of(grant),
+            )
+        case UseGrant(grant_id):
+            cursor.execute("UPDATE grants SET uses_left = uses_left - 1 WHERE grant_id = ?", (grant_id,))
+        case RevokeGrant(grant_id, at):
+            cursor.execute("UPDATE grants SET revoked_at = ? WHERE grant_id = ?", (at, grant_id))
+        case KeepMessage(call_id, channel, reference):
+            cursor.execute(
+                "INSERT INTO question_messages VALUES (?, ?, ?)"
+                " ON CONFLICT (channel, call_id) DO UPDATE SET reference = excluded.reference",
+                (channel, call_id, reference),
+            )
+        case DropMessage(call_id, channel):
+            cursor.execute("DELETE FROM question_messages WHERE channel = ? AND call_id = ?", (channel, call_id))
+
+
+def _row_of(grant: Grant) -> tuple[object, ...]:
+    return (
+        grant.grant_id,
+        grant.project,
+        grant.agent_id,
+        grant.tool,
+        "\n".join(grant.signatures),
+        grant.key,
+        grant.given_by,
+        orjson.dumps(grant.roles).decode(),
+        grant.call_id,
+        iso(grant.created_at),
+        iso(grant.expires_at),
+        grant.uses,
+        grant.uses_left,
+    )
+
+
+def grant_of(row: Sequence[Any]) -> Grant:
+    id, project, agent_id, tool, signature, key, given_by, roles, call_id, created_at, expires_at, uses, left = row
+    return Grant(
+        grant_id=id,
+        project=project,
+        agent_id=agent_id,
+        tool=tool,
+        signatures=tuple(signature.split("\n")),
+        key=key,
+        given_by=given_by,
+        roles=tuple(orjson.loads(roles)),
+        call_id=call_id,
+        created_at=epoch(created_at),
+        expires_at=epoch(expires_at),
+        uses=uses,
+        uses_left=left,
+    )

@@ -1,0 +1,78 @@
+"""What a server keeps for agents that are away: their outcomes, and the calls that its predecessor held for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from agent_gate.model.approval import Question
+from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.codec import restore
+from agent_gate.model.entry import GATE_PROJECT, Entry, LeaveResult, TakeResults, Work
+from agent_gate.model.limits import WAITING_RESULTS_SHOWN_MAX
+from agent_gate.model.moment import iso
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.tool import Mode
+from agent_gate.runtime import Gate
+
+
+class Mailbox:
+    """One for each server; what it holds is in the ledger."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate, self._ledger = gate, gate.ledger
+
+    async def count(self, agent: Agent) -> int:
+        return await self._ledger.waiting_results_count(agent.id)
+
+    async def results(self, agent: Agent) -> list[Outcome]:
+        """The outcomes that were reached while the agent was away, oldest first; they stay until acknowledged."""
+        outcomes = []
+        for call_id in await self._ledger.waiting_results(agent.id, WAITING_RESULTS_SHOWN_MAX):
+            outcome = await self._gate.result(call_id)
+            if outcome is not None:
+                outcomes.append(outcome)
+        return outcomes
+
+    async def keep(self, agent: Agent, outcome: Outcome) -> None:
+        """An outcome that could not be handed over after all."""
+        at = iso(self._gate.clock.now())
+        left = LeaveResult(agent.id, outcome.call_id, outcome.request_id or None, at)
+        await self._ledger.commit(Work(GATE_PROJECT, beside=(left,)))
+
+    async def acknowledge(self, agent: Agent, ids: Iterable[str]) -> int:
+        """The agent has these, named by call id or by its own request id; how many were still waiting."""
+        before = await self.count(agent)
+        await self._ledger.commit(Work(GATE_PROJECT, beside=(TakeResults(agent.id, tuple(ids)),)))
+        return before - await self.count(agent)
+
+    async def take_over_held(self, agents: Mapping[str, Agent]) -> int:
+        """Go on with the calls that a server which is gone held for known agents; how many there were.
+
+        A call with secret arguments cannot be made again from the record, and waits for the agent to make it.
+        """
+        taken = 0
+        for question in await self._ledger.unsettled_questions():
+            agent = agents.get(question.agent_id)
+            request = agent and self._request(agent, question, await self._ledger.entries_of(question.call_id))
+            if request and await self._ledger.abandoned_by(question.call_id):
+                taken += await self._gate.take_over(request, question.call_id)
+        return taken
+
+    def _request(self, agent: Agent, question: Question, entries: Sequence[Entry]) -> CallRequest | None:
+        """The wish as the first entry tells it; None where it came in by no server's door, or cannot be told."""
+        told: Mapping[str, Any] = next((restore(e.body) for e in entries if e.kind == "held" and e.body), {})
+        hand = self._gate.tools.find(question.tool)
+        if "door" not in told or hand is None or hand.declaration.secret & question.args.keys():
+            return None
+        facts = told.get("facts", {})
+        return CallRequest(
+            agent,
+            question.tool,
+            question.args,
+            question.project,
+            None if question.request_id == question.call_id else question.request_id,
+            facts.get("confirmed", False),
+            Mode(facts["mode"]) if "mode" in facts else None,
+            door=told["door"],
+        )

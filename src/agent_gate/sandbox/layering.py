@@ -1,0 +1,51 @@
+"""A command made ready to run with all that it writes kept apart, to be looked at and thrown away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+
+from agent_gate.model.errors import ToolError
+from agent_gate.sandbox.command import Access, Command, Place
+
+UPPER, WORK, COPY = "upper", "work", "copy"
+"""What a layer is made of: two directories that lie over a directory, or the copy of a single file."""
+
+
+def in_layers(command: Command, scratch: str) -> Command:
+    """The command with a layer above all that it may write. May wait for a disk."""
+    layers = {}
+    for number, place in enumerate(command.view.places):
+        if place.access is Access.WRITE:
+            layer = layers[place.path] = f"{scratch}/{number}"
+            os.mkdir(layer)
+            if place.is_directory:
+                os.mkdir(f"{layer}/{UPPER}")
+                os.mkdir(f"{layer}/{WORK}")
+            else:
+                _copy(place, f"{layer}/{COPY}", command.limits.file_bytes)
+    return replace(command, layers=layers)
+
+
+def written(command: Command) -> Iterator[tuple[str, str]]:
+    """Each layer's place, and where what was written there is."""
+    for place in command.view.places:
+        layer = command.layers.get(place.path)
+        if layer is not None:
+            yield place.path, f"{layer}/{UPPER if place.is_directory else COPY}"
+
+
+def _copy(place: Place, to: str, bytes_max: int) -> None:
+    with open(place.path if place.descriptor is None else f"/proc/self/fd/{place.descriptor}", "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > bytes_max:
+            raise ToolError(
+                f"`{place.path}` has {size} bytes, too many to be copied for a preview",
+                code=2006,
+                suggestion="raise max_size_bytes of fs.write",
+            )
+        with open(to, "xb") as copy:
+            shutil.copyfileobj(file, copy)
+    shutil.copymode(place.path, to)

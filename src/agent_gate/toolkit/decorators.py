@@ -1,0 +1,202 @@
+"""Decorators that turn a function into something the gate can hold."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from agent_gate.model.call import BoundCall
+from agent_gate.model.errors import ToolError
+from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
+from agent_gate.policy.signature import signatures_for
+from agent_gate.ports import Binding, Hand, Judge, NewState, Recorded
+from agent_gate.toolkit.hands import kinds_of, make_hand
+from agent_gate.toolkit.schemas import schema_of
+from agent_gate.toolkit.threads import POOL
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Undo = Callable[[dict[str, Json], Json], Any]
+"""Takes the recorded arguments and the result of the call that is to be undone."""
+
+HANDS: Final = "__agent_gate_hand__"
+"""Where a decorated function carries its hand."""
+
+
+def tool(
+    name: str,
+    *,
+    effect: str = "write",
+    risk: str = "medium",
+    cost: float = 1,
+    description: str = "",
+    schema: Mapping[str, Json] | None = None,
+    required_roles: Sequence[str] = (),
+    confirmation_required: bool = False,
+    preconditions: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+    unsigned: Sequence[str] = (),
+    sensitive: Sequence[str] = (),
+    secret: Sequence[str] = (),
+    timeout_s: float | None = None,
+    post_execution: Callable[[dict[str, Json]], Any] | None = None,
+    undo: Undo | None = None,
+) -> Callable[[Function], Function]:
+    """Make an effectful tool of a function: `async def`, or a plain one that then runs in a bounded thread pool.
+
+    `undo` takes back what a call of it did when that call is reverted.
+    """
+    if Effect(effect) is Effect.NONE:
+        raise ValueError("effect none is a pure state change: use @transition")
+    if undo is not None and Effect(effect) is Effect.READ:
+        raise ValueError("effect read changes nothing that could be undone")
+
+    def decorate(function: Function) -> Function:
+        declaration = _declaration(
+            function, name, effect, risk, cost, description, schema, required_roles, confirmation_required,
+            preconditions, identifiers, unsigned, sensitive, secret, timeout_s,
+        )  # fmt: skip
+
+        async def act(bound: BoundCall) -> Json:
+            return await _called(partial(function, **bound.args))
+
+        hand = make_hand(
+            declaration,
+            "own",
+            act=act,
+            post_execution=_effect(post_execution),
+            undo=_undoing(declaration, undo) if undo else None,
+        )
+        setattr(function, HANDS, hand)
+        return function
+
+    return decorate
+
+
+def transition(
+    name: str,
+    *,
+    risk: str = "low",
+    cost: float = 0,
+    description: str = "",
+    schema: Mapping[str, Json] | None = None,
+    required_roles: Sequence[str] = (),
+    confirmation_required: bool = False,
+    preconditions: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+    unsigned: Sequence[str] = (),
+    post_execution: Callable[[dict[str, Json]], Any] | None = None,
+) -> Callable[[Function], Function]:
+    """Make a pure tool of `(inputs, state) -> (new_state, message)`; it works on copies and touches nothing else."""
+
+    def decorate(function: Function) -> Function:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"transition `{name}` is async, and a pure function has nothing to wait for: use @tool")
+        declaration = ToolDeclaration(
+            name,
+            description or _first_line(function),
+            dict(schema or {}),
+            kinds_of(identifiers, unsigned),
+            Effect.NONE,
+            Risk(risk),
+            cost,
+            tuple(required_roles),
+            confirmation_required,
+            tuple(preconditions),
+        )
+        hand = make_hand(declaration, "own", transition=_pure(function), post_execution=_effect(post_execution))
+        setattr(function, HANDS, hand)
+        return function
+
+    return decorate
+
+
+def hand_of_function(function: object) -> Hand | None:
+    hand = getattr(function, HANDS, None)
+    return hand if isinstance(hand, Hand) else None
+
+
+def _declaration(
+    function: Callable[..., Any],
+    name: str,
+    effect: str,
+    risk: str,
+    cost: float,
+    description: str,
+    schema: Mapping[str, Json] | None,
+    required_roles: Sequence[str],
+    confirmation_required: bool,
+    preconditions: Sequence[str],
+    identifiers: Sequence[str],
+    unsigned: Sequence[str],
+    sensitive: Sequence[str],
+    secret: Sequence[str],
+    timeout_s: float | None,
+) -> ToolDeclaration:
+    return ToolDeclaration(
+        name,
+        description or _first_line(function),
+        schema if schema is not None else schema_of(function),
+        kinds_of(identifiers, unsigned),
+        Effect(effect),
+        Risk(risk),
+        cost,
+        tuple(required_roles),
+        confirmation_required,
+        tuple(preconditions),
+        frozenset(sensitive),
+        frozenset(secret),
+        timeout_s,
+    )
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]
+
+
+async def _called(job: Callable[[], Any]) -> Json:
+    """What is async runs in the event loop; what is plain may block, and runs in the thread pool."""
+    return await (job() if inspect.iscoroutinefunction(job) else POOL.run(job, {}))
+
+
+def _effect(function: Callable[[dict[str, Json]], Any] | None) -> Callable[[dict[str, Json]], Any] | None:
+    """A `post_execution` function as the gate awaits it."""
+    if function is None:
+        return None
+
+    async def effect(outcome: dict[str, Json]) -> Json:
+        return await _called(partial(function, outcome))
+
+    return effect
+
+
+def _undoing(tool: ToolDeclaration, function: Undo) -> Callable[[Recorded, Judge], Any]:
+    """Undoing is judged by the signatures of the call that it undoes, beside those of the revert itself."""
+
+    async def bind(call: Recorded, _: Judge) -> Binding:
+        if not call.outcome.ok:
+            raise ToolError(
+                f"call `{call.call_id}` ended as {call.outcome.status.value}: what it did is not known",
+                code=2002,
+                suggestion="look at what it should have changed",
+            )
+
+        async def act(_: BoundCall) -> Json:
+            return await _called(partial(function, dict(call.args), call.outcome.data))
+
+        return Binding(signatures_for(tool, call.args), act=act)
+
+    return bind
+
+
+def _pure(function: Callable[..., Any]) -> Callable[[dict[str, Json], Json], NewState]:
+    def run(inputs: dict[str, Json], state: Json) -> NewState:
+        result = function(inputs, state)
+        if isinstance(result, NewState):
+            return result
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], str):
+            return NewState(*result)
+        raise TypeError("a transition returns (new_state, message)")
+
+    return run

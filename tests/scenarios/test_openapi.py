@@ -1,0 +1,102 @@
+"""The HTTP API is what its OpenAPI document says, whatever it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis.engine import Status, events, from_schema
+
+from agent_gate.doors.api import OPERATIONS
+from agent_gate.doors.api.operation import Who
+from agent_gate.system import SystemClock
+from tests.gates import PATIENCE_S, counter, reader, sender
+from tests.servers import ANNA_TOKEN, BOT_TOKEN, Served, a_server
+
+POLICY = {
+    "rules": [
+        {"pattern": "mail.send", "action": "ask"},
+        {"pattern": "note.read", "action": "deny"},
+        {"pattern": "*", "action": "allow"},
+    ],
+    "limits": {"steps": {"interactive": 1, "assisted": 5, "autonomous": 10}},
+}
+EXAMPLES = 20
+"""Of each operation, besides those that its schema gives rise to one by one."""
+CHECKS = {
+    "content_type_conformance",
+    "ignored_auth",
+    "negative_data_rejection",
+    "not_a_server_error",
+    "positive_data_acceptance",
+    "response_schema_conformance",
+    "status_code_conformance",
+    "unsupported_method",
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server in an event loop of a thread of its own: the examples are tried from this one."""
+    running: list[Served] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def serve(directory: Path) -> None:
+        tools = sender([]), reader([]), counter()
+        async with a_server(directory, POLICY, *tools, clock=SystemClock(), approval_timeout_s=0.05) as one:
+            running.append(one)
+            ready.set()
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(tmp_path_factory.mktemp("api")),))
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE_S)
+        yield running[0]
+    finally:
+        over.set()
+        thread.join()
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def document_of(served: Served, token: str, **only: Any) -> Any:
+    config = schemathesis.Config.from_dict(
+        {
+            "headers": bearer(token),
+            "generation": {"max-examples": EXAMPLES, "database": "none", "no-shrink": True},
+            "phases": {"stateful": {"generation": {"max-examples": EXAMPLES}}},
+        }
+    )
+    document = schemathesis.openapi.from_url(f"{served.url}/api/openapi.json", config=config, headers=bearer(token))
+    return document.include(operation_id=[operation.name for operation in OPERATIONS if operation.who in only["who"]])
+
+
+@pytest.mark.parametrize(("token", "who"), [(BOT_TOKEN, Who.AGENT), (ANNA_TOKEN, Who.APPROVER)])
+def test_schemathesis_finds_nothing(served: Served, token: str, who: Who) -> None:
+    document = document_of(served, token, who=(who, Who.EITHER))
+    checked: Counter[str] = Counter()
+    found: list[str] = []
+    for event in from_schema(document).execute():
+        if isinstance(event, events.ScenarioFinished):
+            for checks in event.recorder.checks.values():
+                for check in checks:
+                    checked[check.name] += 1
+                    if check.status is not Status.SUCCESS and check.failure_info:
+                        failure = check.failure_info.failure
+                        found.append(
+                            f"{event.phase.value} {event.label}: {failure.title}: {failure.message}\n{check.failure_info.code_sample}"
+                        )
+        elif isinstance(event, events.NonFatalError | events.FatalError):
+            found.append(str(event.info if isinstance(event, events.NonFatalError) else event.exception))
+    print(checked)
+    assert not found, "\n\n".join(found)
+    assert checked.keys() >= CHECKS

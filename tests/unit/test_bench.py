@@ -1,0 +1,47 @@
+"""The bench still runs, on a handful of everything: its figures are for `make bench` to judge, not for a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from bench import commands, figure, ledger, paths, runs, trial, urls
+from bench.figure import Figure
+
+
+@pytest.fixture(autouse=True)
+def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (figure, "TURNS", 1),
+        (ledger, "CALLS", 10),
+        (ledger, "CALLERS", 2),
+        (ledger, "ROUNDS", 1),
+        (runs, "STEPS", 3),
+        (runs, "ROUNDS", 1),
+        (runs, "READS", 3),
+        (trial, "CALLS", 24),
+        (trial, "CALLERS", 2),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.parametrize(
+    ("figures", "count"),
+    [
+        (lambda _: urls.figures(), 1),
+        (lambda _: commands.figures(), 2),
+        (paths.figures, 2),
+        (ledger.figures, 5),
+        (runs.figures, 3),
+        (trial.figures, 2),
+    ],
+    ids=["urls", "commands", "paths", "ledger", "runs", "trial"],
+)
+def test_each_part_measures_what_it_promises(
+    figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path
+) -> None:
+    found = list(figures(tmp_path))
+    assert len({each.name for each in found}) == len(found) == count
+    assert all(each.ours > 0 and each.reference > 0 for each in found)
