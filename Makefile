@@ -20,7 +20,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test check bench format lock clean
+.PHONY: help install demo test check bench format lock proto clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ lock: $(VENV)/.bootstrapped ## write requirements/*.txt anew from pyproject.toml
 	$(COMPILE) --group bootstrap --output-file requirements/bootstrap.txt
 	$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	$(COMPILE) --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
+
+proto: install ## write the Python of the *.proto files anew
+	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src $(wildcard src/agent_gate/doors/*/proto/*.proto)
 
 clean: ## remove .venv, caches and everything built
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

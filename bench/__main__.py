@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import ledger, paths, rules, startup
+from bench import chain, commands, ledger, paths, rules, runs, startup, trial, urls
 from bench.figure import Figure
 
 HERE = Path(__file__).parent
@@ -35,7 +35,12 @@ def _measure(directory: Path) -> Iterator[Figure]:
     for part in (
         rules.figures(),
         paths.figures(directory),
+        urls.figures(),
+        commands.figures(),
+        chain.figures(),
         ledger.figures(directory),
+        runs.figures(directory),
+        trial.figures(directory),
         startup.figures(directory),
     ):
         for figure in part:

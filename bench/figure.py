@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+TURNS = 31
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -45,6 +47,21 @@ def microseconds_each(work: Callable[[], object], times: int) -> float:
             work()
         rounds.append((time.perf_counter() - start) / times)
     return statistics.median(rounds) * 1e6
+
+
+def taking_turns_us(times: int, *works: Callable[[], object]) -> list[float]:
+    """Of each, the median of many short rounds that take turns, in processor time: for works that wait for nothing.
+
+    So neither a busy machine nor a change of its clock rate can favour one of them.
+    """
+    rounds: list[list[float]] = [[] for _ in works]
+    for _ in range(TURNS):
+        for work, durations in zip(works, rounds, strict=True):
+            start = time.process_time()
+            for _ in range(times):
+                work()
+            durations.append((time.process_time() - start) / times)
+    return [median_us(durations) for durations in rounds]
 
 
 def median_us(durations_s: Sequence[float]) -> float:

@@ -42,7 +42,7 @@ def figures(directory: Path) -> Iterator[Figure]:
 
 async def _measured(directory: Path) -> list[Figure]:
     """Rounds of each kind take turns, so that noise from outside meets all of them."""
-    template = await _template_row(directory)
+    template = await template_draft(directory / "template.db")
     bare: list[float] = []
     append: list[float] = []
     call: list[float] = []
@@ -51,7 +51,11 @@ async def _measured(directory: Path) -> list[Figure]:
         ledger = SqliteLedger(directory / "appends.db", SystemClock(), RandomIds())
         with_driver = _Bare(directory / "bare.db", template)
         for number in range(ROUNDS + 1):
-            measured = with_driver.durations(), await _append_durations(ledger, template), await _call_durations(gate)
+            measured = (
+                with_driver.durations(),
+                await append_durations(ledger, template, CALLS),
+                await _call_durations(gate),
+            )
             if number:
                 for durations, more in zip((bare, append, call), measured, strict=True):
                     durations.extend(more)
@@ -70,9 +74,9 @@ BARE = "sqlite3: the same row and indexes, BEGIN, INSERT, COMMIT, WAL, synchrono
 WRITER = f"the writer alone, {CALLERS} callers, the same rows"
 
 
-async def _template_row(directory: Path) -> Draft:
+async def template_draft(path: Path) -> Draft:
     """The draft of a real call's entry, so that all rows are alike."""
-    async with open_gate(POLICY, directory / "template.db", tools=[read]) as gate:
+    async with open_gate(POLICY, path, tools=[read]) as gate:
         outcome = await gate.call("clock.read", ARGUMENTS)
         (entry,) = await gate.ledger.entries_of(outcome.call_id)
     assert entry.body is not None
@@ -124,9 +128,9 @@ class _Bare:
         return durations
 
 
-async def _append_durations(ledger: SqliteLedger, template: Draft) -> list[float]:
+async def append_durations(ledger: SqliteLedger, template: Draft, times: int) -> list[float]:
     durations = []
-    for _ in range(CALLS):
+    for _ in range(times):
         work = Work("default", (_draft(template),), must_be_open=True)
         start = time.perf_counter()
         await ledger.commit(work)

@@ -11,7 +11,7 @@ from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.policy import Guards, PathGuard, Policy
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.surroundings import Surroundings
-from bench.figure import Figure, at_most, microseconds_each
+from bench.figure import Figure, at_most, taking_turns_us
 
 REFERENCE = "open, fstat, close"
 LISTS = PathGuard(allow_paths=("./src/**", "./docs/*.md", "./**"), deny_paths=("**/.env", "**/*.pem", "./private/**"))
@@ -41,6 +41,5 @@ def figures(directory: Path) -> Iterator[Figure]:
 
     for name, path in (("a file", "sub/dir/file.txt"), ("a link", "link.txt")):
         whole = str(root / path)
-        ours = microseconds_each(partial(guard, path), 5_000)
-        reference = microseconds_each(partial(plain, whole), 5_000)
+        ours, reference = taking_turns_us(500, partial(guard, path), partial(plain, whole))
         yield at_most(f"path guard, {name}", ours, reference, REFERENCE, "µs", 5)

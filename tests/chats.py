@@ -104,6 +104,21 @@ def telegram_config(url: str, **changes: Any) -> Config:
     return replace(config, approvers=tuple(replace(one, telegram_user_id=user_ids.get(one.id)) for one in approvers))
 
 
+def in_chat(api: BotApi, chat_id: int) -> Config:
+    return _with_telegram(api, chat_id=chat_id)
+
+
+def with_token(api: BotApi, token: str) -> Config:
+    return _with_telegram(api, token=token)
+
+
+def _with_telegram(api: BotApi, **changes: Any) -> Config:
+    config = telegram_config(api.url)
+    assert config.messenger is not None
+    assert config.messenger.telegram is not None
+    return replace(config, messenger=MessengerConfig("telegram", replace(config.messenger.telegram, **changes)))
+
+
 @asynccontextmanager
 async def a_chat(
     directory: Path,

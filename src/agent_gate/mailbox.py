@@ -7,9 +7,9 @@ from typing import Any
 
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
-from agent_gate.model.codec import restore
+from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import GATE_PROJECT, Entry, LeaveResult, TakeResults, Work
-from agent_gate.model.limits import WAITING_RESULTS_SHOWN_MAX
+from agent_gate.model.limits import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Mode
@@ -26,12 +26,20 @@ class Mailbox:
         return await self._ledger.waiting_results_count(agent.id)
 
     async def results(self, agent: Agent) -> list[Outcome]:
-        """The outcomes that were reached while the agent was away, oldest first; they stay until acknowledged."""
-        outcomes = []
+        """The outcomes that were reached while the agent was away, oldest first; they stay until acknowledged.
+
+        As many as fit one answer: at least one, and the others when that is acknowledged.
+        """
+        outcomes: list[Outcome] = []
+        size = 0
         for call_id in await self._ledger.waiting_results(agent.id, WAITING_RESULTS_SHOWN_MAX):
             outcome = await self._gate.result(call_id)
-            if outcome is not None:
-                outcomes.append(outcome)
+            if outcome is None:
+                continue
+            size += len(canonical(outcome.to_json()))
+            if outcomes and size > WAITING_RESULTS_BYTES_MAX:
+                break
+            outcomes.append(outcome)
         return outcomes
 
     async def keep(self, agent: Agent, outcome: Outcome) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from agent_gate.model.approval import Approver, Question
@@ -35,8 +35,8 @@ class Passage:
     args: Mapping[str, Json]
     started_at: float
     claim: Claim | None
-    pending: asyncio.Future[Outcome]
-    """Resolved when a question is put, for a caller that does not wait."""
+    pending: asyncio.Future[None]
+    """Done when a question is put, for a caller that does not wait."""
     opened: bool = False
     question: Question | None = None
     """The last one that was put."""
@@ -68,6 +68,14 @@ class Passage:
     @property
     def held(self) -> bool:
         return self.question is not None
+
+    def still_open(self) -> Outcome:
+        """The answer to a caller that does not wait, or cannot."""
+        assert self.question is not None
+        outcome = replace(
+            still_open(self.question), request_id=self.request.request_id or "", started_at=self.started_at
+        )
+        return replace(outcome, reasons=self.shown[1].reasons) if self.shown else outcome
 
     @property
     def is_left_alone(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
+from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
@@ -17,7 +18,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import References
 from agent_gate.model.tool import Json, Mode
-from agent_gate.runtime import Gate, Imagined, mode_named
+from agent_gate.runtime import Gate, mode_named
 
 Result = TypeVar("Result")
 

@@ -32,6 +32,48 @@ class Judge(Protocol):
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict: ...
 
 
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request of somebody else's traffic that is judged here and performed elsewhere."""
+
+    agent_id: str
+    signature: str
+    """`http.request({METHOD} {scheme}://{authority}{path})`, which rules match."""
+    method: str
+    url: str
+    """In its one spelling, without the query."""
+    query_params: tuple[tuple[str, str], ...]
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAllowed:
+    """It may pass, this once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDenied:
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeld:
+    """A person is asked; the caller may come again with the same request."""
+
+    call_id: str
+    retry_after_s: int
+
+
+class RequestJudge(Protocol):
+    async def judge_request(self, request: HttpRequest) -> RequestAllowed | RequestDenied | RequestHeld:
+        """Never waits for a person.
+
+        The same request finds its open question again; after an approval one such request is allowed, and the next
+        one is a new question.
+        """
+        ...
+
+
 class Clock(Protocol):
     def now(self) -> float:
         """Epoch seconds."""
@@ -175,6 +217,10 @@ class Ledger(Protocol):
         """An open question, its resolution if it has one, and who has approved so far."""
         ...
 
+    async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:
+        """The resolution of a question, if it has one, and who has approved so far."""
+        ...
+
     async def abandoned_by(self, call_id: str) -> str | None:
         """The instance that held an open question, where its process is gone or this one; who asks knows its own."""
         ...
@@ -193,12 +239,12 @@ class Ledger(Protocol):
         """The calls of this agent about which a question is open."""
         ...
 
-    async def wait_for_answer(
+    def wait_for_answer(
         self, call_id: str, timeout_s: float | None = None, deadline: float | None = None
-    ) -> None:
-        """Return when there may be news of this question, from whichever process, or when the time is up.
+    ) -> Awaitable[None]:
+        """Done when there may be news of this question, from whichever process, or when the time is up.
 
-        The deadline is a moment of the gate's clock, which may jump.
+        The deadline is a moment of the monotonic clock.
         """
         ...
 

@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from agent_gate.imagining import Imagining
 from agent_gate.model.approval import Answer, Approver, GrantTerms
 from agent_gate.model.call import Agent, CallRequest
-from agent_gate.model.charge import Charge
-from agent_gate.model.codec import restore
-from agent_gate.model.ending import Ending
-from agent_gate.model.entry import (
-    Applied,
-    Claim,
-    ProjectState,
-)
+from agent_gate.model.entry import Applied, Claim
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import reserved_by
-from agent_gate.model.tool import Effect, Json, Mode
-from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.model.tool import Json, Mode
 from agent_gate.passage import Passage, run_timeout
-from agent_gate.pipeline.admit import Admitted, Repeated, Turned, other_arguments
-from agent_gate.pipeline.decide import decide
-from agent_gate.pipeline.perform import NOT_PERFORMED
+from agent_gate.pipeline.admit import Repeated, Turned, other_arguments
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Ledger, Prepared, Secrets, Service, Tools
-from agent_gate.way import Stages, Way
-
-
-@dataclass(frozen=True, slots=True)
-class Imagined:
-    """Where a simulation has come to: the virtual state, and what its steps so far would have counted against."""
-
-    state: ProjectState
-    charges: tuple[Charge, ...] = ()
-
+from agent_gate.ports import Clock, Ids, Ledger, Secrets, Service, Tools
+from agent_gate.way import Stages
 
 BREAK_OFF_LOOK_S = 0.1
 """How often a step that is to end is looked at: it may just be on its way to a question."""
@@ -45,7 +26,7 @@ UNSAID: Final[Any] = object()
 """Stands for an option that the caller did not say, whatever its type."""
 
 
-class Gate(Way):
+class Gate(Imagining):
     """The one way from an agent's wish to a recorded outcome."""
 
     def __init__(
@@ -148,22 +129,24 @@ class Gate(Way):
         claim = admitted.claim
         if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
             return await self._join(*same, claim, request, call_id, started_at)
-        pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        passage = Passage(request, call_id, admitted.args, started_at, claim, pending)
+        pending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        passage = Passage(admitted.request, call_id, admitted.args, started_at, claim, pending)
         self.observer.reached(call_id, "admit", since)
         return await self._follow(passage, self._set_out(passage), request.wait)
 
     def _set_out(self, passage: Passage) -> asyncio.Task[Outcome]:
         request, call_id = passage.request, passage.call_id
         task = self._by_call[call_id] = self._start(self._go(passage))
-        task.add_done_callback(lambda _: self._by_call.pop(call_id, None))
         if request.request_id is not None:
-            key = request.agent.id, request.request_id
-            self._under_way[key] = passage, task
-            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+            self._under_way[request.agent.id, request.request_id] = passage, task
         if request.run_id is not None:
             self._of_run[request.run_id] = passage, task
         return task
+
+    def _forget(self, passage: Passage) -> None:
+        self._by_call.pop(passage.call_id, None)
+        if passage.request.request_id is not None:
+            self._under_way.pop((passage.request.agent.id, passage.request.request_id), None)
 
     async def _follow(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
         passage.followers += 1
@@ -181,94 +164,9 @@ class Gate(Way):
             waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             passage.waiters.append(waiter)
             return await waiter
-        await asyncio.wait({task, passage.pending}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else passage.pending.result()
-
-    async def simulate(
-        self,
-        request: CallRequest,
-        so_far: Imagined | None = None,
-        *,
-        with_reads: bool = False,
-        with_previews: bool = False,
-        as_if_agreed: bool = False,
-    ) -> tuple[Outcome, Imagined | None]:
-        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
-
-        Reads and previews do run something on this machine: an agent's door leaves them off.
-        `as_if_agreed` goes on where a person would be asked: it shows that person what an approval would lead to.
-        """
-        request, started_at = replace(request, simulate=True), self.clock.now()
-        imagined = await self._imagine(request, so_far)
-        if isinstance(imagined, Problem):
-            return replace(self._refusal(request, imagined), simulated=True), so_far
-        prepared, so_far = imagined
-        state, verdict = so_far.state, decide(prepared, self.judge)
-        agreed = as_if_agreed and verdict.decision is Decision.ASK
-        try:
-            ending = await self._simulated_ending(
-                prepared,
-                replace(verdict, decision=Decision.ALLOW) if agreed else verdict,
-                state,
-                with_reads,
-                with_previews,
-            )
-        finally:
-            prepared.release()
-        outcome = replace(self._stages.settler.outcome(prepared, verdict, ending, started_at, None), simulated=True)
-        if ending.status not in (Status.SUCCESS, Status.PENDING_APPROVAL):
-            return outcome, so_far
-        # What goes on after a question goes on because somebody agreed: what that step counts against is used up.
-        charges = (*so_far.charges, *prepared.charges)
-        if ending.next_state is None:
-            return outcome, Imagined(state, charges)
-        moved = ProjectState(state.version + 1, restore(ending.next_state.document))
-        outcome = replace(outcome, state_version=moved.version, state_diff=ending.next_state.diff)
-        return outcome, Imagined(moved, charges)
-
-    async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
-        """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
-        request = replace(request, simulate=True)
-        imagined = await self._imagine(request, None)
-        if isinstance(imagined, Problem):
-            return replace(self._refusal(request, imagined), simulated=True), None
-        prepared, _ = imagined
-        prepared.release()
-        verdict = decide(prepared, self.judge)
-        if verdict.problem is not None:
-            ending = Ending.denied(verdict.problem)
-        else:
-            ending = Ending(Status.PENDING_APPROVAL if verdict.decision is Decision.ASK else Status.SUCCESS)
-        outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
-        return replace(outcome, simulated=True), verdict
-
-    async def _imagine(self, request: CallRequest, so_far: Imagined | None) -> tuple[Prepared, Imagined] | Problem:
-        """The call bound where the simulation has come to, or why it would not get so far."""
-        admitted = await self._stages.admission.admit(replace(request, request_id=None), "")
-        if isinstance(admitted, Turned):
-            return admitted.problem
-        assert isinstance(admitted, Admitted)
-        if so_far is None:
-            so_far = Imagined(await self.ledger.state(request.project))
-        bind = self._stages.binder.bind
-        prepared = await bind(request, admitted.args, "", self.judge, so_far.state, so_far.charges)
-        return prepared if isinstance(prepared, Problem) else (prepared, so_far)
-
-    async def _simulated_ending(
-        self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool, with_previews: bool
-    ) -> Ending:
-        if verdict.problem is not None:
-            return Ending.denied(verdict.problem)
-        if verdict.decision is Decision.ASK:
-            return Ending(Status.PENDING_APPROVAL, message="a person would have to agree")
-        if prepared.transition is not None:
-            schema = await self.ledger.state_schema(prepared.call.request.project)
-            return self._stages.performer.transit(prepared, state, schema)
-        if with_reads and prepared.declaration.effect is Effect.READ:
-            return await self._stages.performer.act(prepared)
-        if with_previews and prepared.preview is not None:
-            return await self._stages.performer.preview(prepared)
-        return Ending(Status.SUCCESS, message=NOT_PERFORMED)
+        news: tuple[asyncio.Future[Any], ...] = (task, passage.pending)
+        await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else passage.still_open()
 
     async def refuse(self, request: CallRequest, problem: Problem) -> Outcome:
         """Record that a call could not even be made: the run that it belongs to knows why."""
@@ -355,12 +253,11 @@ class Gate(Way):
         self._closing = True
         for task in self._waiting:
             task.cancel()
+        await asyncio.sleep(0)  # who has just been cancelled leaves an outcome behind
         while self._tasks:  # a call that ends may leave its effect behind
             await asyncio.wait(self._tasks)
+            await asyncio.sleep(0)
         await self._stages.tally.close()
-
-    def _refusal(self, request: CallRequest, problem: Problem) -> Outcome:
-        return self._stages.settler.refusal(request, "", problem, self.clock.now())
 
     async def _turn_away(self, request: CallRequest, call_id: str, turned: Turned, started_at: float) -> Outcome:
         if not turned.recorded:
@@ -415,7 +312,7 @@ class Gate(Way):
         earlier = await self.ledger.entries_of(call_id)
         if not isinstance(await self._stages.holder.take_over(found[0], earlier, gone), Applied):
             return None
-        pending: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        pending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         passage = Passage(request, call_id, repeated.args, found[0].created_at, None, pending)
         passage.question, passage.reserved = found[0], reserved_by(earlier)
         return passage, self._set_out(passage)
@@ -429,6 +326,8 @@ class Gate(Way):
             for waiter in passage.waiters:
                 waiter.cancel()
             raise
+        finally:
+            self._forget(passage)
         for waiter in passage.waiters:
             if not waiter.done():
                 waiter.set_result(outcome)

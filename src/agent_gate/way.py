@@ -127,6 +127,8 @@ class Way:
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
+        if passage.grant:
+            passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
         judged = await self._judge(passage)
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
@@ -189,7 +191,8 @@ class Way:
             asked = await self._put_question(passage, prepared, verdict)
             if isinstance(asked, Outcome):
                 return asked
-            self._tell_pending(passage, verdict, asked)
+            if not passage.pending.done():
+                passage.pending.set_result(None)
             passage.release()
             resolution = passage.resolution = await self._wait_for_answer(asked)
             if resolution is None:
@@ -231,17 +234,6 @@ class Way:
             passage.reserved += charges
         passage.shown = prepared, verdict
         return passage.question
-
-    def _tell_pending(self, passage: Passage, verdict: Verdict, question: Question) -> None:
-        if not passage.pending.done():
-            passage.pending.set_result(
-                replace(
-                    still_open(question),
-                    request_id=passage.request.request_id or "",
-                    reasons=verdict.reasons,
-                    started_at=passage.started_at,
-                )
-            )
 
     async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """The intent, the act, the outcome; None where the state that was judged has moved before the intent."""

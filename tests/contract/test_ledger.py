@@ -537,7 +537,7 @@ class TestQuestions:
 
     async def test_an_answer_by_the_same_ledger_is_news_at_once(self, ledger: Ledger) -> None:
         await ledger.commit(work(holds=question("c")))
-        waiting = asyncio.create_task(ledger.wait_for_answer("c", NEWS_S))
+        waiting = asyncio.ensure_future(ledger.wait_for_answer("c", NEWS_S))
         await asyncio.sleep(0)
         await ledger.commit(answer(question("c")))
         async with asyncio.timeout(NEWS_S / 2):
@@ -546,7 +546,7 @@ class TestQuestions:
     async def test_an_answer_by_another_ledger_becomes_news(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         await first.commit(work(holds=question("c")))
-        waiting = asyncio.create_task(first.wait_for_answer("c", NEWS_S))
+        waiting = asyncio.ensure_future(first.wait_for_answer("c", NEWS_S))
         await asyncio.sleep(ANSWER_POLL_INTERVAL_S / 10)
         await second.commit(answer(question("c")))
         async with asyncio.timeout(NEWS_S / 2):

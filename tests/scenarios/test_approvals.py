@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -572,7 +574,7 @@ async def test_an_approved_call_that_the_ledger_could_not_take_goes_on_when_it_i
         commit = gate.ledger.commit
         gate.ledger.commit = failing  # type: ignore[method-assign]
         await approve(gate, asked)
-        refused = await outcome_of(gate, asked) if asked.call_id in gate._by_call else None
+        refused = await soon(gate.result(asked.call_id))
         assert refused is None or code_of(refused) == 5002
         gate.ledger.commit = commit  # type: ignore[method-assign]
         outcome = await soon(gate.call("mail.send", request_id="r"))
@@ -807,3 +809,37 @@ async def test_an_exception_of_a_denial_by_a_person_is_a_policy_denial(tmp_path:
         await deny(gate, asked)
         with pytest.raises(PolicyDeniedError):
             (await outcome_of(gate, asked)).raise_for_status()
+
+
+async def test_a_clock_that_is_set_back_gives_nobody_more_time(tmp_path: Path) -> None:
+    clock = HandClock()
+    acts: list[str] = []
+    async with a_gate(tmp_path, ASK_ALL, sender(acts), clock=clock, approval_timeout_s=60) as gate:
+        asked = await pending(gate, "mail.send")
+        clock.set(clock.now() - 3_600)
+        clock.advance(62)
+        with pytest.raises(GateError):
+            await approve(gate, asked)
+        outcome = await outcome_of(gate, asked)
+        assert (outcome.status, code_of(outcome), acts) == (Status.EXPIRED, 1016, [])
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("$.args", '{"text":"a million"}'),
+        ("$.signatures", '["mail.send(nothing)"]'),
+        ("$.bound_hash", '"00"'),
+    ],
+)
+async def test_a_question_that_was_changed_in_the_database_cannot_be_approved(
+    tmp_path: Path, column: str, value: str
+) -> None:
+    acts: list[str] = []
+    async with a_gate(tmp_path, ASK_ALL, sender(acts)) as gate:
+        asked = await pending(gate, "mail.send", {"text": "ten euros"})
+        with closing(sqlite3.connect(tmp_path / "gate.db")) as intruder, intruder:
+            intruder.execute("UPDATE pending_requests SET question = json_set(question, ?, json(?))", (column, value))
+        with pytest.raises(GateError, match="changed since it was put"):
+            await approve(gate, asked)
+        assert acts == []

@@ -1,4 +1,4 @@
-"""A run that is broken off: by real signals to a real process, and by cancelling it. The record stays honest."""
+"""Runs that are broken off, by real signals to a real process and by cancelling: the record stays honest."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from agent_gate import Approver, Gate, GateError, load_policy
 from agent_gate.desk import Desk
 from agent_gate.history.verify import verify
 from agent_gate.model.approval import GrantTerms
+from agent_gate.model.entry import Committed, StateMoved, UseGrant, Work
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
@@ -23,6 +24,7 @@ from tests.gates import (
     HandClock,
     a_gate,
     agent,
+    approve,
     code_of,
     counter,
     deny,
@@ -199,3 +201,23 @@ async def test_the_chain_holds_grants_and_their_use(tmp_path: Path) -> None:
         await gate.call("mail.send")
         await Desk(gate).revoke((await Desk(gate).grants())[0].grant_id, ANNA)
     assert verify(tmp_path / "gate.db").ok
+
+
+async def test_an_approval_is_recorded_though_a_grant_was_taken_back_while_the_state_moved(tmp_path: Path) -> None:
+    async with a_gate(tmp_path, ASK_ALL, counter()) as gate:
+        grant_id = await grant(gate, "counter.add", {})
+        commit = gate.ledger.commit
+
+        async def moving(work: Work) -> Committed:
+            if any(isinstance(item, UseGrant) for item in work.beside):
+                gate.ledger.commit = commit  # type: ignore[method-assign]
+                await Desk(gate).revoke(grant_id, BOB)
+                return StateMoved(1)
+            return await commit(work)
+
+        gate.ledger.commit = moving  # type: ignore[method-assign]
+        asked = await pending(gate, "counter.add")
+        await approve(gate, asked)
+        assert (await outcome_of(gate, asked)).status is Status.SUCCESS
+        (settled,) = [row for row in entries(gate, "settled") if row["call_id"] == asked.call_id]
+        assert (settled["body"]["resolution"], settled["body"]["resolved_by"]) == ("approved", "anna")

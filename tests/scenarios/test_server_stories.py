@@ -283,6 +283,7 @@ class Story:
         answers = [row for row in facts if row["kind"] == "answered"]
         if not acted or settled["body"]["decision"] == "allow":
             return
+        assert "resolution" in settled["body"], facts
         if settled["body"]["resolution"] == "granted":
             grant = grants[settled["body"]["grant_id"]]
             used[grant["grant_id"]] += 1

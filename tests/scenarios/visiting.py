@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from starlette.types import ASGIApp
 
 from agent_gate.doors.hall import Hall
 from agent_gate.model.approval import Question
@@ -24,6 +25,7 @@ SITE = "http://127.0.0.1"
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 )
+_BLOCKS = frozenset({"dd", "div", "dt", "h1", "h2", "h3", "li", "p", "pre", "section", "td", "th", "tr"})
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
         self.elements.append((tag, attributes))
+        if tag in _BLOCKS:
+            self._texts.append("\n")
         if tag == "form":
             self.forms.append(Form(attributes.get("action", ""), attributes.get("method", "get")))
         elif tag == "input" and self.forms and "form" in self._open:
@@ -76,8 +80,8 @@ class Page(HTMLParser):
 class Visitor:
     """One browser at the console."""
 
-    def __init__(self, hall: Hall, client: httpx2.AsyncClient) -> None:
-        self.hall, self.client = hall, client
+    def __init__(self, hall: Hall, app: ASGIApp, client: httpx2.AsyncClient) -> None:
+        self.hall, self.app, self.client = hall, app, client
 
     async def sign_in(self, token: str = ANNA_TOKEN) -> httpx2.Response:
         return await self.client.post("/console/sign-in", data={"token": token})
@@ -107,10 +111,10 @@ class Visitor:
 
 
 @asynccontextmanager
-async def another(hall: Hall, app: Any, token: str | None = ANNA_TOKEN) -> AsyncIterator[Visitor]:
+async def another(hall: Hall, app: ASGIApp, token: str | None = ANNA_TOKEN) -> AsyncIterator[Visitor]:
     """One more browser at the same server, signed in unless there is no token."""
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=SITE) as client:
-        visitor = Visitor(hall, client)
+        visitor = Visitor(hall, app, client)
         if token is not None:
             answer = await visitor.sign_in(token)
             assert answer.status_code == 303, answer.text

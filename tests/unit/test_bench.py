@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import commands, figure, ledger, paths, runs, trial, urls
+from bench import chain, commands, figure, ledger, paths, runs, trial, urls
 from bench.figure import Figure
 
 
@@ -15,6 +15,7 @@ from bench.figure import Figure
 def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (figure, "TURNS", 1),
+        (chain, "REQUESTS", 2),
         (ledger, "CALLS", 10),
         (ledger, "CALLERS", 2),
         (ledger, "ROUNDS", 1),
@@ -32,12 +33,13 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (lambda _: urls.figures(), 1),
         (lambda _: commands.figures(), 2),
+        (lambda _: chain.figures(), 2),
         (paths.figures, 2),
         (ledger.figures, 5),
         (runs.figures, 3),
         (trial.figures, 2),
     ],
-    ids=["urls", "commands", "paths", "ledger", "runs", "trial"],
+    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial"],
 )
 def test_each_part_measures_what_it_promises(
     figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path

@@ -23,6 +23,9 @@ def check_meaning(value: Json, problems: Problems) -> None:
     _check_storage(mapping_at(value, "storage"), problems)
     for name, server in mapping_at(value, "services", "mcp_servers").items():
         _check_server(name, server, problems)
+    for place, route in mappings_at(value, "policy_agent", "routes"):
+        if isinstance(route.get("chain"), str) and route["chain"] not in mapping_at(value, "chains"):
+            problems.add((*place, "chain"), f"there is no chain {shown(route['chain'])} under `chains`")
     for name in mapping_at(value, "projects"):
         _check_state(("projects", name), mapping_at(value, "projects", name), problems)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Any
 
 from agent_gate.config.config_checks import check_meaning
@@ -21,6 +22,7 @@ from agent_gate.config.settings import (
     PolicyAgentConfig,
     ProjectConfig,
     RateLimitConfig,
+    RouteConfig,
     ServicesConfig,
     StorageConfig,
     TelegramConfig,
@@ -39,9 +41,16 @@ _NUMBERS = (
 _DIGITS = re.compile(r"-?[0-9]{1,16}\Z", re.ASCII)
 
 
-def load_config(path: PathLike = "config.yaml") -> Config:
-    """The settings in a file; ConfigError holds every problem at once."""
+def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True) -> Config:
+    """The settings in a file; ConfigError holds every problem at once.
+
+    Where no agents are served, as by a policy agent alone, `gateway` and `agent` may be absent.
+    """
     document, problems = with_environment(load_yaml(path))
+    if not for_agents and isinstance(document.value, dict):
+        document.value.setdefault("gateway", {"host": "127.0.0.1", "port": 1})
+        if "agents" not in document.value:
+            document.value.setdefault("agent", {"token": token_hex()})
     for steps in _NUMBERS:
         _coerce(document.value, steps)
     if check_schema(document, "config", problems):
@@ -91,7 +100,7 @@ def _config(fields: dict[str, Any]) -> Config:
             **{name: ProjectConfig(**item) for name, item in fields.get("projects", {}).items()},
         },
         anchor=AnchorConfig(**fields["anchor"]) if "anchor" in fields else None,
-        policy_agent=PolicyAgentConfig(**_tuples(fields["policy_agent"])) if "policy_agent" in fields else None,
+        policy_agent=_policy_agent(fields["policy_agent"]) if "policy_agent" in fields else None,
         chains={
             name: tuple(ChainPolicyConfig(**item) for item in chain) for name, chain in fields.get("chains", {}).items()
         },
@@ -124,3 +133,8 @@ def _services(fields: dict[str, Any]) -> ServicesConfig:
         HomeAssistantConfig(**fields["homeassistant"]) if "homeassistant" in fields else None,
         {name: McpServerConfig(**_tuples(item)) for name, item in fields.get("mcp_servers", {}).items()},
     )
+
+
+def _policy_agent(fields: dict[str, Any]) -> PolicyAgentConfig:
+    routes = tuple(RouteConfig(**item) for item in fields.get("routes", ()))
+    return PolicyAgentConfig(**{**_tuples(fields), "routes": routes})

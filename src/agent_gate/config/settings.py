@@ -114,6 +114,21 @@ class RateLimitConfig:
 
 
 @dataclass(frozen=True)
+class RouteConfig:
+    """Which requests of Envoy's go through which chain; an empty field fits any."""
+
+    chain: str
+    route: str = ""
+    """The name that the route has in Envoy's own configuration."""
+    authority: str = ""
+    """A host name, or `*.` and what it ends in."""
+    path: str = ""
+    """Whole segments that the path begins with."""
+    bodies: bool = True
+    """False: the chain sees headers only, and Envoy need not hold bodies back."""
+
+
+@dataclass(frozen=True)
 class PolicyAgentConfig:
     socket_path: str
     name: str = "agent-gate"
@@ -125,6 +140,8 @@ class PolicyAgentConfig:
     allow_empty_chain: bool = False
     allow_uids: tuple[int, ...] = ()
     """Besides the user that runs the gate."""
+    routes: tuple[RouteConfig, ...] = ()
+    """The first that fits; a request that none fits is denied."""
 
 
 @dataclass(frozen=True)

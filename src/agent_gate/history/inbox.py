@@ -12,6 +12,7 @@ from agent_gate.ledger.sqlite import question_of
 from agent_gate.model.approval import Question
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.moment import iso
 
 _OPEN = "question IS NOT NULL AND resolution IS NULL AND expires_at > ?"
@@ -45,15 +46,20 @@ def is_paused(reader: sqlite3.Connection) -> bool:
     return row is not None and row[0] == "paused"
 
 
-def first_questions(
-    reader: sqlite3.Connection, now: float, limit: int, agent: str | None = None
-) -> list[tuple[Question, tuple[str, ...]]]:
-    """The oldest open questions, all or those about one agent's calls, and who has approved each so far."""
-    wanted, values = (_OPEN, (iso(now),)) if agent is None else (f"{_OPEN} AND agent_id = ?", (iso(now), agent))
+def first_questions(reader: sqlite3.Connection, now: float, limit: int) -> list[tuple[Question, tuple[str, ...]]]:
+    """The oldest open questions, and who has approved each so far.
+
+    For a list: they come without their arguments and with the beginning of their first signature, because a hundred
+    calls may be a hundred megabytes.
+    """
     rows = rows_of(
         reader,
-        f"SELECT question, approved_by FROM pending_requests WHERE {wanted} ORDER BY created_at, call_id LIMIT ?",  # noqa: S608
-        *values,
+        "SELECT json_set(p.question, '$.args', json('{}'),"  # noqa: S608
+        " '$.signatures', json_array(substr(p.question ->> '$.signatures[0]', 1, ?))), p.approved_by"
+        f" FROM (SELECT call_id, created_at FROM pending_requests WHERE {_OPEN} ORDER BY created_at, call_id LIMIT ?) o"
+        " JOIN pending_requests p ON p.call_id = o.call_id ORDER BY o.created_at, o.call_id",
+        SHOWN_CHARS_MAX + 1,
+        iso(now),
         limit,
     )
     return [(question_of(question), tuple(orjson.loads(approved_by))) for question, approved_by in rows]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import inf
 from typing import Any
 
 from agent_gate.ledger.reader import row_of, rows_of
@@ -21,6 +22,7 @@ OUTCOMES = tuple(status.value for status in Status if status is not Status.PENDI
 LIMIT = 100
 
 _DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smhdw])")
+_LAST_MOMENT = epoch("9999-12-31T23:59:59Z")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -64,11 +66,12 @@ def audit(
     project: str | None = None,
     text: str | None = None,
     before: tuple[str, int] | None = None,
+    bytes_max: float = inf,
 ) -> list[AuditLine]:
     """The last calls, newest first; `tool` and `agent` may be glob patterns, `since` a moment or a duration.
 
     `text` is looked for in what an entry says, whatever its case; `before` is the place (project, number) of an entry
-    after which a list goes on.
+    after which a list goes on. It ends before `bytes_max` are read, but gives one entry, however large.
     """
     if status is not None and status not in OUTCOMES:
         raise ToolError(f"`{status}` is no status", code=2002, suggestion=f"one of {', '.join(OUTCOMES)}")
@@ -95,14 +98,21 @@ def audit(
         *values,
         _positive(limit),
     )
-    return [_line(entry_of(row)) for row in rows]
+    lines: list[AuditLine] = []
+    for entry in map(entry_of, rows):
+        bytes_max -= len(entry.signature or "") + len(entry.body or b"")
+        if lines and bytes_max < 0:
+            break
+        lines.append(_line(entry))
+    return lines
 
 
 def moment_since(text: str, now: float) -> float:
-    """`2h`, `7d` or `90s` before now, or the ISO 8601 moment that the text names."""
+    """`2h`, `7d` or `90s` before now, or the ISO 8601 moment that the text names; within what can be written as one."""
     duration = _DURATION.fullmatch(text.strip())
     try:
-        return now - float(duration[1]) * _UNIT_S[duration[2]] if duration else epoch(text.strip())
+        moment = now - float(duration[1]) * _UNIT_S[duration[2]] if duration else epoch(text.strip())
+        return min(max(moment, 0.0), _LAST_MOMENT)
     except (ValueError, OverflowError):
         raise ToolError(
             f"`{text}` is no moment and no duration", code=2002, suggestion="write 2h, 7d or 2026-11-15T08:00:00Z"
@@ -226,21 +236,22 @@ RUN_COLUMNS = (
 )  # fmt: skip
 
 
-def runs(reader: sqlite3.Connection, limit: int = LIMIT, agent: str | None = None) -> list[dict[str, Any]]:
+def runs(
+    reader: sqlite3.Connection, limit: int = LIMIT, agent: str | None = None, columns: Sequence[str] = RUN_COLUMNS
+) -> list[dict[str, Any]]:
     """The rows of the view `runs`, newest first: all, or those that one agent began."""
-    columns = ", ".join(RUN_COLUMNS)
     began = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
     wanted, values = ("", ()) if agent is None else (f"WHERE run_id IN ({began})", (agent,))
     rows = rows_of(
         reader,
-        f"SELECT {columns} FROM runs {wanted} ORDER BY created_at DESC, run_id DESC LIMIT ?",  # noqa: S608
+        f"SELECT {', '.join(columns)} FROM runs {wanted} ORDER BY created_at DESC, run_id DESC LIMIT ?",  # noqa: S608
         *values,
         _positive(limit),
     )
-    return [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def agent_of_run(reader: sqlite3.Connection, run_id: str) -> str | None:
     """Who began it; None where there is no such run."""
     row = row_of(reader, "SELECT agent_id FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", run_id)
-    return row and row[0]
+    return None if row is None else str(row[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S
@@ -17,50 +17,38 @@ class News:
     def __init__(self, reader: sqlite3.Connection, now: Callable[[], float]) -> None:
         self._reader, self._now = reader, now
         self._deadlines: list[tuple[float, str]] = []
-        """A heap: one look at the clock serves all who wait, however it jumps."""
-        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        """A heap: one look at the clock serves all who wait."""
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         self._watching: set[asyncio.Future[None]] = set()
         self._poller: asyncio.Task[None] | None = None
 
     def tell(self, call_id: str) -> None:
-        for future in self._waiting.get(call_id, ()):
+        for future in self._waiting.pop(call_id, ()):
             _wake(future)
 
-    async def wait(self, call_id: str, timeout_s: float | None, deadline: float | None = None) -> None:
-        """Until there may be news of this question, or its deadline has come."""
+    def of_answer(self, call_id: str, timeout_s: float | None, deadline: float | None = None) -> Awaitable[None]:
+        """Done when there may be news of this question, or its deadline has come."""
         if deadline is not None:
             heapq.heappush(self._deadlines, (deadline, call_id))
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(call_id, set())
-        waiting.add(future)
-        try:
-            await self._wait(future, timeout_s)
-        finally:
-            waiting.discard(future)
-            if not waiting and self._waiting.get(call_id) is waiting:
-                del self._waiting[call_id]
+        future = self._future()
+        others = [other for other in self._waiting.get(call_id, ()) if not other.done()]
+        self._waiting[call_id] = [*others, future]
+        return future if timeout_s is None else _within(future, timeout_s)
 
-    async def wait_for_change(self, timeout_s: float) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def of_change(self, timeout_s: float) -> Awaitable[None]:
+        future = self._future()
         self._watching.add(future)
-        try:
-            await self._wait(future, timeout_s)
-        finally:
-            self._watching.discard(future)
+        future.add_done_callback(self._watching.discard)
+        return _within(future, timeout_s)
+
+    def _future(self) -> asyncio.Future[None]:
+        if self._poller is None or self._poller.done():
+            self._poller = asyncio.create_task(self._poll())
+        return asyncio.get_running_loop().create_future()
 
     def close(self) -> None:
         if self._poller:
             self._poller.cancel()
-
-    async def _wait(self, future: asyncio.Future[None], timeout_s: float | None) -> None:
-        if self._poller is None or self._poller.done():
-            self._poller = asyncio.create_task(self._poll())
-        if timeout_s is None:
-            await future
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await future
 
     async def _poll(self) -> None:
         seen = None
@@ -96,3 +84,9 @@ class News:
 def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def _within(future: asyncio.Future[None], timeout_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await future

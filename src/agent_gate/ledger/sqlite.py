@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ class SqliteLedger:
             opened.callback(self._writer.abandon)
             self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
-        self._news = News(self._reader, self._clock.now)
+        self._news = News(self._reader, self._clock.monotonic)
 
     def _settle_the_past(self) -> None:
         for result in self._writer.commit_now(self._owed_work(self._reader)):
@@ -215,6 +215,10 @@ class SqliteLedger:
             return None
         return question_of(row[0]), row[1], tuple(orjson.loads(row[2]))
 
+    async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:
+        row = self._row("SELECT resolution, approved_by FROM pending_requests WHERE call_id = ?", call_id)
+        return None if row is None else (row[0], tuple(orjson.loads(row[1])))
+
     async def abandoned_by(self, call_id: str) -> str | None:
         row = self._row("SELECT instance FROM pending_requests WHERE call_id = ? AND question IS NOT NULL", call_id)
         return row[0] if row and (row[0] == self.instance or is_gone(self.files, row[0])) else None
@@ -244,13 +248,13 @@ class SqliteLedger:
         )
         return [row[0] for row in rows]
 
-    async def wait_for_answer(
+    def wait_for_answer(
         self, call_id: str, timeout_s: float | None = None, deadline: float | None = None
-    ) -> None:
-        await self._news.wait(call_id, timeout_s, deadline)
+    ) -> Awaitable[None]:
+        return self._news.of_answer(call_id, timeout_s, deadline)
 
     async def wait_for_change(self, timeout_s: float) -> None:
-        await self._news.wait_for_change(timeout_s)
+        await self._news.of_change(timeout_s)
 
     async def grants(self, at: float) -> Sequence[Grant]:
         return [beside.grant_of(row) for row in self._rows(beside.LIVE_GRANTS, iso(at))]

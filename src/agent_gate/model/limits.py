@@ -63,23 +63,31 @@ GRANT_SECONDS_MAX = 86_400
 GRANT_USES_MAX = 100
 WAITING_RESULTS_SHOWN_MAX = 1_000
 """Of one agent, in one answer; the rest comes when those are acknowledged."""
+WAITING_RESULTS_BYTES_MAX = 16 * 1_048_576
 
 HANDSHAKE_TIMEOUT_S = 10.0
 """From a socket's opening to a request's headers, and again to the agent's token."""
-HANDSHAKES_MAX = 256
+HANDSHAKES_MAX = 1_024
 """Sockets that have not said who they are, at once; the oldest makes room for the next."""
+STRANGERS_MESSAGE_BYTES_MAX = 65_536
+"""Of a socket that has not said whose it is."""
 HEAD_BYTES_MAX = 65_536
 """Of a request over HTTP, before its body."""
 REQUEST_TIMEOUT_S = 30.0
 """From a request's headers to the end of its body."""
 STALLED_S = 30.0
 """How long a peer may read nothing of what is written to it."""
+GOODBYE_S = 2.0
+"""How long a peer has to answer that the connection is closed."""
 PING_INTERVAL_S = 20.0
 PING_TIMEOUT_S = 20.0
 AGENT_CONNECTIONS_MAX = 1_000
 """Of one agent."""
 REQUESTS_IN_FLIGHT_MAX = 64
 """Of one connection."""
+INTAKE_BACKLOG_MAX = 256
+"""Work that waits for the ledger's writer before the doors of agents stop reading."""
+INTAKE_PAUSE_S = 0.002
 PLANS_UNDER_WAY_MAX = 16
 """Of one connection, and after it has ended."""
 UNSENT_BYTES_MAX = 64 * 1_048_576
@@ -99,6 +107,8 @@ TELEGRAM_QUEUE_MAX = 1_000
 """Messages that wait to be brought up to date; beyond that all are looked through again later."""
 TELEGRAM_NOTICES_MAX = 32
 """Notices on their way at a time."""
+TELEGRAM_STRANGERS_MAX = 100
+"""Of whom the log speaks by number."""
 TELEGRAM_RESENT_MAX = 10
 """Questions that `/pending` shows again."""
 TELEGRAM_POLL_S = 25
@@ -106,6 +116,8 @@ TELEGRAM_TIMEOUT_S = 10.0
 TELEGRAM_BACKOFF_S_MAX = 30.0
 TELEGRAM_LOOK_INTERVAL_S = 0.5
 TELEGRAM_LOOK_AGAIN_S = 30.0
+TELEGRAM_OVERDUE_S = 120.0
+"""How long after a deadline an answer that was given before it may still be on its way into the ledger."""
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
 """An older command was meant for a gate that was not there to hear it."""
 
@@ -171,16 +183,60 @@ CONSOLE_FORESIGHT_S = 10.0
 
 PAGE_MAX = 1_000
 """Of the lists that the HTTP API gives."""
+PAGE_BYTES_MAX = 16 * 1_048_576
+"""A list ends here, before its limit; one thing is always given, however large."""
 NOTE_CHARS_MAX = 1_000
 """What a person writes to an answer, or as the reason of a pause."""
 ACKNOWLEDGED_MAX = 1_000
 """Results, in one request."""
+READS_AT_ONCE_MAX = 4
+"""Questions about the past that the HTTP API works on."""
+READS_WAITING_MAX = 200
+READ_S = 10.0
+"""One that takes longer is broken off."""
 
 METRIC_TOOLS_MAX = 200
 """Tools with a label of their own in the metrics; the rest are counted together."""
 HEALTH_CHECK_S = 5.0
-READY_FOR_S = 1.0
+READY_FOR_S = 5.0
 """How long one look at everything that must be well is good for."""
 LOOP_BEAT_INTERVAL_S = 0.25
 LOOP_BLOCKED_S = 1.0
 """An event loop that does not answer for so long is told of."""
+
+CHAIN_POLICIES_MAX = 64
+CHAIN_INSTRUCTIONS_MAX = 256
+"""Of one policy."""
+CHAIN_HEADERS_MAX = 256
+CHAIN_HEADERS_BYTES_MAX = 131_072
+"""Of names and values together, with what policies add."""
+CHAIN_METADATA_BYTES_MAX = 16_384
+"""What the policies of a chain tell beside their instructions, keys and values together."""
+CHAIN_GRACE_S = 0.25
+"""How long a policy whose time is up may still tidy up."""
+CHAIN_HEALTH_TIMEOUT_S = 2.0
+RATE_KEYS_MAX = 100_000
+"""Callers that are counted; while all of them are, a new one is refused."""
+RATE_SWEEP_INTERVAL_S = 1.0
+JWT_CHARS_MAX = 16_384
+JWKS_BYTES_MAX = 262_144
+JWKS_KEYS_MAX = 100
+JWKS_TIMEOUT_S = 5.0
+JWKS_AGE_S = 300.0
+JWKS_STALE_S = 3_600.0
+"""How long keys serve on while their source does not answer."""
+JWKS_RETRY_S = 10.0
+"""At least this long between two looks, also where a token names a key that nobody knows."""
+
+AGENT_MESSAGE_OVERHEAD_BYTES = 1_048_576
+"""What a message to the policy agent may hold besides a body: headers, state, metadata of policies."""
+AGENT_STREAMS_MAX = 4_096
+"""Calls that are open at the policy agent at once; a stream of Envoy's is open for as long as its request."""
+AGENT_CHAINS_KEPT_MAX = 256
+"""Chains of requests that are kept ready for the next request like it."""
+AGENT_CHAIN_KEY_BYTES_MAX = 65_536
+"""A longer one is made ready each time."""
+AGENT_DRAIN_S = 5.0
+"""How long an agent that ends waits for what is under way."""
+RELAY_CHUNK_BYTES = 65_536
+RELAY_CONNECTIONS_MAX = 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 
@@ -12,6 +12,7 @@ from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.charge import Charge
+from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import (
     GATE_PROJECT,
     Applied,
@@ -28,6 +29,7 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.record_people import granted, refused_answer
+from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
 
@@ -57,6 +59,8 @@ class Holder:
         self._approval_timeout_s = approval_timeout_s
         self._being_put: dict[str, str] = {}
         """Questions on their way into the ledger: call id and agent."""
+        self._ends: dict[str, float] = {}
+        """When the questions that wait here end, on the clock that nobody can set back."""
 
     async def ask(
         self,
@@ -155,34 +159,37 @@ class Holder:
         """Tell people, and wait until the question is answered, by whichever process, or its deadline has passed."""
         if self._notifier:
             await _told(self._notifier.ask(question), question)
-        resolution = await self._answered(question)
+        ends_at = self._ends[question.call_id] = self._clock.monotonic() + question.expires_at - self._clock.now()
+        try:
+            while (resolution := await self._resolution(question)) is None:
+                # Thousands may wait here: nothing is kept but the question.
+                await self._ledger.wait_for_answer(question.call_id, deadline=ends_at)
+        finally:
+            del self._ends[question.call_id]
         if self._notifier:
             await _told(self._notifier.resolved(question, resolution.how, resolution.by), question)
         return resolution
 
-    async def _answered(self, question: Question) -> Resolution:
-        while True:
-            found = await self._ledger.question(question.call_id)
-            if found is None:
-                return Resolution("expired", "", self._clock.now())
-            _, how, approvers = found
-            if how is not None:
-                return await self._resolution(question, how, approvers)
-            left_s = question.expires_at - self._clock.now()
-            if left_s <= 0:
-                await self._expire(question)
-                continue
-            found = None  # thousands may wait here
-            await self._ledger.wait_for_answer(question.call_id, deadline=question.expires_at)
+    def _is_over(self, question: Question) -> bool:
+        """Whether its deadline has passed; a clock that was set back does not move the end of what waits here."""
+        ends_at = self._ends.get(question.call_id, float("inf"))
+        return question.expires_at <= self._clock.now() or ends_at <= self._clock.monotonic()
 
-    async def _resolution(self, question: Question, how: str, approvers: tuple[str, ...]) -> Resolution:
+    async def _resolution(self, question: Question) -> Resolution | None:
+        """How the question has ended; one whose deadline has passed ends now."""
+        found = await self._ledger.answer_to(question.call_id)
+        if found is not None and found[0] is None and self._is_over(question):
+            await self._resolve(question, "expired", "", self._clock.now(), "")
+            found = await self._ledger.answer_to(question.call_id)
+        if found is None:
+            return Resolution("expired", "", self._clock.now())
+        how, approvers = found
+        if how is None:
+            return None
         entries = await self._ledger.entries_of(question.call_id)
         last = next(entry for entry in reversed(entries) if entry.kind == "answered")
         by = ", ".join(approvers) if how == "approved" else record.answered_by(last)
         return Resolution(how, by, record.answered_at(last))
-
-    async def _expire(self, question: Question) -> None:
-        await self._resolve(question, "expired", "", self._clock.now(), "")
 
     async def answer(self, answer: Answer) -> Problem | None:
         """Record one person's answer; what is wrong with it is the result, and recorded too."""
@@ -203,10 +210,27 @@ class Holder:
         refused = not_entitled(question, answer.by) or _not_grantable(question, answer)
         if refused:
             return refused
+        if not await self._is_as_recorded(question):
+            detail = f"the question about call `{answer.call_id}` was changed since it was put"
+            return Problem(5004, detail, "run `agent-gate verify`", "hold")
+        if found[1] is None and self._is_over(question):
+            return _too_late(question, NotPending("late"))
         grant = self._grant(question, answer) if answer.approve and answer.grant else None
         how = "approved" if answer.approve else "denied"
         committed = await self._resolve(question, how, answer.by.id, answer.at, answer.note, grant)
         return _too_late(question, committed) if isinstance(committed, NotPending) else None
+
+    async def _is_as_recorded(self, question: Question) -> bool:
+        """Whether the work table still says what the chain says was shown."""
+        entries = await self._ledger.entries_of(question.call_id)
+        told: Mapping[str, Json] = next(
+            (body for body in map(_put_by, reversed(entries)) if body.get("nonce") == question.nonce), {}
+        )
+        return (
+            told.get("bound_hash") == question.bound_hash
+            and told.get("signatures") == list(question.signatures)
+            and canonical(told.get("args")) == canonical(question.args)
+        )
 
     def _grant(self, question: Question, answer: Answer) -> Grant:
         assert answer.grant is not None
@@ -246,6 +270,12 @@ class Holder:
             return await self._ledger.commit(Work(question.project, drafts, resolves=resolve))
         drafts += (granted(grant, self._ids.salt()),)
         return await self._ledger.commit(Work(question.project, drafts, resolves=resolve, beside=(GiveGrant(grant),)))
+
+
+def _put_by(entry: Entry) -> Mapping[str, Json]:
+    """What an entry says that put a question; one that only took it over says less."""
+    body: Mapping[str, Json] = restore(entry.body) if entry.kind == "held" and entry.body else {}
+    return body if "args" in body else {}
 
 
 async def _told(news: Awaitable[None], question: Question) -> None:

@@ -18,6 +18,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "grants",
         "pause",
         "resume",
+        "policy-agent",
         "doctor",
     ),
 }

@@ -62,8 +62,13 @@ class Url:
         return self.origin + self.target
 
     @property
+    def signed(self) -> str:
+        """The text as it stands in a signature."""
+        return self.text.translate(_SIGNED)
+
+    @property
     def signature(self) -> str:
-        return f"http.get({self.text.translate(_SIGNED)})"
+        return f"http.get({self.signed})"
 
     @property
     def resources(self) -> dict[str, Json]:

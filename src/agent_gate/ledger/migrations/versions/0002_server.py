@@ -46,6 +46,9 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("pending_requests_agent", "pending_requests", ["agent_id"])
+    op.create_index(
+        "pending_requests_resolved", "pending_requests", ["call_id"], sqlite_where=sa.text("resolution IS NOT NULL")
+    )
 
 
 def downgrade() -> None:

@@ -1,0 +1,1 @@
+"""The request-policy chain: ordered policies over one HTTP request or response."""

@@ -1,0 +1,84 @@
+"""`gate`: puts a request before the permission rules, and where they ask a person, sends the caller to come again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from agent_gate.chain.builtin.identity import identity_of
+from agent_gate.chain.context import RequestContext
+from agent_gate.chain.policy import PASSED, Policy, PolicyResult, denied, object_schema
+from agent_gate.model.errors import GateError
+from agent_gate.model.tool import Json
+from agent_gate.policy.guards.urls import Url, parse_url
+from agent_gate.ports import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+
+_METHOD = re.compile(r"[A-Z][A-Z-]{0,31}").fullmatch
+_AUTHORITY = re.compile(r"[^/?#@\\]+").fullmatch
+_AMBIGUOUS = re.compile(r"//|\\|%5c|(?:\A|/)(?:\.|%2e){1,2}(?:[/;]|\Z)", re.IGNORECASE).search
+"""Paths that programs read differently: empty segments, dots and backslashes, escaped or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    agent_id: str
+    """Empty: whoever an earlier policy says it is."""
+
+
+class GatePolicy(Policy[GateSettings]):
+    name = "gate"
+    description = "judges the request by the permission rules of the gate"
+    metadata_schema = object_schema({"agent_id": {"type": "string", "minLength": 1, "maxLength": 200}})
+
+    def __init__(self, judge: RequestJudge) -> None:
+        self._judge = judge
+
+    def prepare(self, metadata: Mapping[str, Json]) -> GateSettings:
+        return GateSettings(metadata.get("agent_id", ""))
+
+    async def execute(self, settings: GateSettings, context: RequestContext) -> PolicyResult:
+        agent_id = settings.agent_id or identity_of(context)
+        if not agent_id:
+            return denied(
+                "nobody has said who calls", 403, more={"detail": "put api_key or jwt before gate, or name an agent_id"}
+            )
+        try:
+            url = _url(context)
+        except GateError as error:
+            return denied(error.problem.detail, 400)
+        request = HttpRequest(
+            agent_id,
+            f"http.request({context.method} {replace(url, query=None).signed})",
+            context.method,
+            replace(url, query=None).text,
+            context.query_params,
+            context.body,
+        )
+        judgement = await self._judge.judge_request(request)
+        match judgement:
+            case RequestAllowed():
+                return PASSED
+            case RequestDenied(problem):
+                return denied(str(problem), 403, more={"code": problem.code})
+            case RequestHeld(call_id, retry_after_s):
+                return denied(
+                    "waits for approval",
+                    403,
+                    {"retry-after": str(retry_after_s), "x-agent-gate-call-id": call_id},
+                    {"call_id": call_id, "status": "pending_approval"},
+                )
+            case _:
+                assert_never(judgement)
+
+
+def _url(context: RequestContext) -> Url:
+    """In the one spelling that rules match; what the server behind could read otherwise is refused."""
+    if not _METHOD(context.method):
+        raise GateError("the method is not one of HTTP's", code=2002)
+    if not _AUTHORITY(context.authority):
+        raise GateError("the authority is not a host with a port", code=2002)
+    if not context.path.startswith("/") or "?" in context.path or "#" in context.path or _AMBIGUOUS(context.path):
+        raise GateError("the path is not in its plain form", code=2002)
+    return parse_url(f"{context.scheme}://{context.authority}{context.path}")

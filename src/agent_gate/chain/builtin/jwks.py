@@ -1,0 +1,158 @@
+"""Keys that verify tokens: each for one algorithm, from a set in a file or behind a URL, fetched within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx2
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
+from jwt.exceptions import InvalidKeyError
+
+from agent_gate.chain.faults import PolicyFailure
+from agent_gate.model.codec import CodecError, parse
+from agent_gate.model.limits import (
+    JWKS_AGE_S,
+    JWKS_BYTES_MAX,
+    JWKS_KEYS_MAX,
+    JWKS_RETRY_S,
+    JWKS_STALE_S,
+    JWKS_TIMEOUT_S,
+)
+from agent_gate.model.tool import Json
+from agent_gate.ports import Clock
+
+Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
+
+RSA_BITS_MIN = 2048
+SECRET_BYTES_MIN = 32
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyingKey:
+    """Good for one algorithm only: a public key is never a secret that signs."""
+
+    kid: str | None
+    algorithm: str
+    key: Any = field(repr=False)
+
+
+def verifying_key(key: object, kid: str | None = None) -> VerifyingKey:
+    """ValueError where the key is too weak, or for an algorithm that is not taken."""
+    match key:
+        case bytes() if len(key) >= SECRET_BYTES_MIN:
+            return VerifyingKey(kid, "HS256", key)
+        case RSAPublicKey() if key.key_size >= RSA_BITS_MIN:
+            return VerifyingKey(kid, "RS256", key)
+        case EllipticCurvePublicKey() if isinstance(key.curve, SECP256R1):
+            return VerifyingKey(kid, "ES256", key)
+        case _:
+            raise ValueError("the key is too short, private, or not one of RSA, P-256 and a secret")
+
+
+def read_key_set(data: bytes, *, secrets: bool) -> tuple[VerifyingKey, ...]:
+    """The keys of a set that can be used; others are left out, as RFC 7517 has it."""
+    try:
+        document = parse(data, bytes_max=JWKS_BYTES_MAX, depth_max=8)
+    except CodecError as error:
+        raise PolicyFailure(f"the key set is {error}") from None
+    listed = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(listed, list) or len(listed) > JWKS_KEYS_MAX:
+        raise PolicyFailure(f"the key set has no list of at most {JWKS_KEYS_MAX} keys")
+    found = []
+    for entry in listed:
+        key = _read_key(entry) if isinstance(entry, dict) else None
+        if key is not None and (secrets or key.algorithm != "HS256"):
+            found.append(key)
+    return tuple(found)
+
+
+def _read_key(entry: Mapping[str, Json]) -> VerifyingKey | None:
+    kid, kind = entry.get("kid"), _KINDS.get(entry.get("kty", ""))
+    if kind is None or entry.get("use", "sig") != "sig" or not isinstance(kid, str | None):
+        return None
+    try:
+        key = verifying_key(kind(dict(entry)), kid)
+    except (InvalidKeyError, ValueError, TypeError, KeyError):
+        return None
+    return key if entry.get("alg", key.algorithm) == key.algorithm else None
+
+
+_KINDS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "RSA": RSAAlgorithm.from_jwk,
+    "EC": ECAlgorithm.from_jwk,
+    "oct": HMACAlgorithm.from_jwk,
+}
+
+
+class KeySource:
+    """The current keys of one set: looked up anew when they are old or a token names another, but not too often."""
+
+    def __init__(self, place: str, clock: Clock, fetch: Fetch) -> None:
+        self._place, self._clock, self._fetch = place, clock, fetch
+        self._is_url = "://" in place
+        self._lock = asyncio.Lock()
+        self._keys: tuple[VerifyingKey, ...] = ()
+        self._read_at = self._looked_at = float("-inf")
+
+    async def keys(self, kid: str | None) -> tuple[VerifyingKey, ...]:
+        """PolicyFailure where there are none to be had."""
+        if self._is_wanted(kid) and (self._lock.locked() or self._is_due()):
+            async with self._lock:
+                if self._is_wanted(kid) and self._is_due():
+                    await self._look()
+        if self._clock.monotonic() - self._read_at > JWKS_STALE_S:
+            raise PolicyFailure(
+                "the keys that verify tokens cannot be had", suggestion="see whether their source is up"
+            )
+        return self._keys
+
+    def _is_wanted(self, kid: str | None) -> bool:
+        old = self._clock.monotonic() - self._read_at >= JWKS_AGE_S
+        return old or (kid is not None and all(key.kid != kid for key in self._keys))
+
+    def _is_due(self) -> bool:
+        return self._clock.monotonic() - self._looked_at >= JWKS_RETRY_S
+
+    async def _look(self) -> None:
+        self._looked_at = self._clock.monotonic()
+        try:
+            if self._is_url:
+                async with asyncio.timeout(JWKS_TIMEOUT_S):
+                    data = await self._fetch(self._place)
+            else:
+                data = _file(self._place)
+            self._keys = read_key_set(data, secrets=not self._is_url)
+        except (OSError, TimeoutError, httpx2.HTTPError, PolicyFailure):
+            # What was read before serves on for a while.
+            return
+        self._read_at = self._looked_at
+
+
+def _file(place: str) -> bytes:
+    with Path(place).open("rb") as file:
+        data = file.read(JWKS_BYTES_MAX + 1)
+    if len(data) > JWKS_BYTES_MAX:
+        raise PolicyFailure("the key set is too large")
+    return data
+
+
+async def fetched(url: str) -> bytes:
+    """What a URL answers: no redirects, no proxies of the environment, no more bytes than a key set has."""
+    async with (
+        httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=JWKS_TIMEOUT_S) as client,
+        client.stream("GET", url, headers={"accept": "application/json", "accept-encoding": "identity"}) as response,
+    ):
+        if response.status_code != httpx2.codes.OK:
+            raise PolicyFailure("the source of keys did not answer with 200")
+        data = bytearray()
+        async for chunk in response.aiter_raw():
+            data += chunk
+            if len(data) > JWKS_BYTES_MAX:
+                raise PolicyFailure("the key set is too large")
+    return bytes(data)

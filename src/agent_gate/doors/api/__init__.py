@@ -1,0 +1,46 @@
+"""The HTTP API: calls for agents, answers for approvers, and a description of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route, Router
+
+from agent_gate.doors.api import calls, past, people
+from agent_gate.doors.api.openapi import document
+from agent_gate.doors.api.operation import Asked, Operation, Who
+from agent_gate.doors.api.place import Place
+from agent_gate.doors.api.reading import Reading
+from agent_gate.doors.api.schemas import OBJECT
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.http import json_response
+
+BASE = "/api"
+VERSION = "/v1"
+OPERATIONS: tuple[Operation, ...] = (*calls.OPERATIONS, *people.OPERATIONS, *past.OPERATIONS)
+
+
+def describe() -> dict[str, Any]:
+    return document(OPERATIONS, BASE + VERSION)
+
+
+def routes(hall: Hall) -> list[BaseRoute]:
+    """One mount: whatever is below it is answered here, in JSON, also where there is nothing."""
+    described, reading = describe(), Reading(hall)
+
+    async def show_document(_: Asked) -> Response:
+        return json_response(described)
+
+    own = Operation("showDocument", "GET", "/openapi.json", Who.EITHER, "This document", show_document, {200: OBJECT})
+    places: dict[str, dict[str, Operation]] = {own.path: {own.method: own}}
+    for operation in OPERATIONS:
+        places.setdefault(VERSION + _pattern(operation.path), {})[operation.method] = operation
+    # The longer path first: an id may have slashes, and would take the rest of it.
+    below = [Route(path, Place(hall, reading, places[path])) for path in sorted(places, key=len, reverse=True)]
+    return [Mount(BASE, Router(below, redirect_slashes=False, default=Place(hall, reading, {})))]
+
+
+def _pattern(path: str) -> str:
+    """An agent's own request id may be any text."""
+    return path.replace("{id}", "{id:path}")

@@ -1,0 +1,161 @@
+"""One operation of the API: declared once, from which requests are checked, routes made and documents written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from agent_gate.doors.api.reading import Reading
+from agent_gate.doors.api.schemas import Schema, record, standalone
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.http import Caller, body_of, json_of
+from agent_gate.model.approval import Approver
+from agent_gate.model.call import Agent
+from agent_gate.model.errors import IdentityError, ToolError
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.schema import validator
+from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
+
+_INTEGER = re.compile(r"-?[0-9]{1,16}", re.ASCII)
+_TRUTHS = {"true": True, "false": False}
+
+
+class Who(Enum):
+    """Whose token opens it."""
+
+    AGENT = "agents"
+    APPROVER = "approvers"
+    EITHER = "agents and approvers"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that was taken: who asks, and for what, all of it checked."""
+
+    hall: Hall
+    reading: Reading
+    caller: Caller
+    request: Request
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Json
+
+    @property
+    def agent(self) -> Agent:
+        assert isinstance(self.caller, Agent)
+        return self.caller
+
+    @property
+    def approver(self) -> Approver:
+        assert isinstance(self.caller, Approver)
+        return self.caller
+
+    @property
+    def only(self) -> str | None:
+        """The agent whose things alone may be shown; None for an approver, who sees everything."""
+        return self.caller.id if isinstance(self.caller, Agent) else None
+
+
+Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    name: str
+    method: str
+    path: str
+    who: Who
+    summary: str
+    handler: Handler
+    gives: Mapping[int, Schema]
+    """What a request that was taken is answered with, by status."""
+    description: str = ""
+    path_fields: Mapping[str, Schema] = field(default_factory=dict)
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    body: Schema | None = None
+    body_required: bool = True
+    refuses: Mapping[int, str] = field(default_factory=dict)
+    """Why it may be refused besides the reasons that every operation has, by status."""
+
+    @cached_property
+    def _wrong_query(self) -> Callable[[Json], str | None]:
+        return validator(record({}, self.query))
+
+    @cached_property
+    def _wrong_path(self) -> Callable[[Json], str | None]:
+        return validator(record(self.path_fields))
+
+    @cached_property
+    def _wrong_body(self) -> Callable[[Json], str | None]:
+        assert self.body is not None
+        return validator(standalone(self.body), hide_values=True)
+
+    def refuse_others(self, caller: Caller) -> None:
+        """An agent's token never opens what is for people, nor theirs what is for agents."""
+        if self.who is Who.EITHER or isinstance(caller, Agent) is (self.who is Who.AGENT):
+            return
+        raise IdentityError(f"this is for {self.who.value} only", code=6003, suggestion="use the token of one of them")
+
+    async def answer(self, hall: Hall, reading: Reading, caller: Caller, request: Request) -> Response:
+        path = dict(request.path_params)
+        if self.path_fields and self._wrong_path(path):
+            raise NotThere(f"there is nothing at `{visible(request.url.path[:200])}`", code=2002)
+        query = self._query_of(request)
+        body = None if self.body is None else await self._body_of(request)
+        return await self.handler(Asked(hall, reading, caller, request, path, query, body))
+
+    def _query_of(self, request: Request) -> dict[str, Any]:
+        given = request.query_params.multi_items()
+        values = {name: _typed(value, self.query.get(name, {})) for name, value in given}
+        if len(values) != len(given):
+            raise _bad("query", "a parameter is given twice")
+        wrong = self._wrong_query(values)
+        if wrong:
+            raise _bad("query", wrong)
+        defaults = {name: schema["default"] for name, schema in self.query.items() if "default" in schema}
+        return defaults | values
+
+    async def _body_of(self, request: Request) -> Json:
+        if not self.body_required and "content-type" not in request.headers and not await body_of(request):
+            return {}
+        body = await json_of(request)
+        wrong = self._wrong_body(body)
+        if wrong:
+            raise _bad("body", wrong)
+        return body
+
+
+class NotThere(ToolError):
+    """What the path names does not exist, or is not the caller's to know."""
+
+
+class Conflict(ToolError):
+    """What is there does not allow it now."""
+
+
+def imagined(outcome: Outcome) -> dict[str, Any]:
+    """The outcome that a call would have: without ids, because there is no call."""
+    return {key: value for key, value in outcome.to_json().items() if key not in ("call_id", "request_id")}
+
+
+def _typed(value: str, schema: Schema) -> Json:
+    """A parameter as its schema has it; text that is no such value is left for the schema to refuse."""
+    match schema.get("type"):
+        case "integer":
+            return int(value) if _INTEGER.fullmatch(value) else value
+        case "boolean":
+            return _TRUTHS.get(value, value)
+        case _:
+            return value
+
+
+def _bad(what: str, wrong: str) -> ToolError:
+    return ToolError(f"{what}: {visible(wrong)}", code=2002, suggestion="see `/api/openapi.json`")

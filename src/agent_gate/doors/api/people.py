@@ -1,0 +1,262 @@
+"""What approvers do: see questions, answer them, give and take back grants, stop everything, try the policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who, imagined
+from agent_gate.doors.api.schemas import (
+    GRANT_TERMS,
+    ID,
+    LIMIT,
+    MODE,
+    NONCE,
+    NOTE,
+    PROJECT,
+    TRUTH,
+    WHOLE,
+    listed,
+    name_of,
+    record,
+    ref,
+    text,
+)
+from agent_gate.doors.http import json_response
+from agent_gate.history.questions import open_questions
+from agent_gate.model.approval import GrantTerms, Question
+from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.errors import GateError
+from agent_gate.model.limits import PAGE_BYTES_MAX
+from agent_gate.model.moment import iso
+from agent_gate.runtime import mode_named
+
+
+async def list_pending(asked: Asked) -> Response:
+    now, limit = asked.hall.gate.clock.now(), asked.query["limit"]
+    found = await asked.reading.ask(lambda reader: open_questions(reader, now, limit, PAGE_BYTES_MAX, asked.only))
+    told = [_told(question, approved_by, whole=asked.only is None) for question, approved_by in found.first]
+    return json_response({"pending": told, "total": found.total})
+
+
+def _told(question: Question, approved_by: tuple[str, ...], *, whole: bool) -> dict[str, Any]:
+    """A question as JSON; what an answer needs is told to those alone who may give one."""
+    fields: dict[str, Any] = {
+        "call_id": question.call_id,
+        "request_id": question.request_id,
+        "project": question.project,
+        "agent_id": question.agent_id,
+        "tool": question.tool,
+        "args": dict(question.args),
+        "signatures": list(question.signatures),
+        "reasons": [dict(reason) for reason in question.reasons],
+        "created_at": iso(question.created_at),
+        "expires_at": iso(question.expires_at),
+        "approvers_required": question.approvers_required,
+        "approved_by": list(approved_by),
+        "approver_roles": list(question.approver_roles),
+    }
+    if question.run_id is not None:
+        fields["run_id"] = question.run_id
+    if whole:
+        fields |= {"nonce": question.nonce, "bound_hash": question.bound_hash}
+    return fields
+
+
+async def approve(asked: Asked) -> Response:
+    return await _answer(asked, yes=True)
+
+
+async def deny(asked: Asked) -> Response:
+    return await _answer(asked, yes=False)
+
+
+async def _answer(asked: Asked, *, yes: bool) -> Response:
+    call_id, body = asked.path["call_id"], asked.body
+    terms = GrantTerms(**body["grant"]) if "grant" in body else None
+    before = await asked.hall.gate.ledger.question(call_id)
+    try:
+        await asked.hall.desk.answer(
+            call_id,
+            approve=yes,
+            by=asked.approver,
+            nonce=body.get("nonce"),
+            note=body.get("note", ""),
+            grant=terms,
+        )
+    except GateError as error:
+        if before is None:
+            raise _as(NotThere, error) from None
+        if before[1] is not None:
+            raise _as(Conflict, error) from None
+        raise
+    still_open = await asked.hall.desk.question(call_id) is not None
+    return json_response({"call_id": call_id, "approved": yes, "open": still_open})
+
+
+def _as(kind: type[GateError], error: GateError) -> GateError:
+    problem = error.problem
+    return kind(problem.detail, code=problem.code, suggestion=problem.suggestion, stage=problem.stage)
+
+
+async def list_grants(asked: Asked) -> Response:
+    return json_response({"grants": [grant.to_json() for grant in await asked.hall.desk.grants()]})
+
+
+async def revoke(asked: Asked) -> Response:
+    try:
+        grant = await asked.hall.desk.revoke(asked.path["grant_id"], asked.approver)
+    except GateError as error:
+        raise _as(NotThere, error) from None
+    return json_response({"revoked": grant.to_json()})
+
+
+async def pause(asked: Asked) -> Response:
+    changed = await asked.hall.desk.pause(asked.approver, asked.body.get("reason", ""))
+    return json_response({"paused": True, "changed": changed})
+
+
+async def resume(asked: Asked) -> Response:
+    changed = await asked.hall.desk.resume(asked.approver, asked.body.get("reason", ""))
+    return json_response({"paused": False, "changed": changed})
+
+
+async def check_policy(asked: Asked) -> Response:
+    body, hall = asked.body, asked.hall
+    agent = Agent("check", tuple(body.get("roles", ("operator",))), ("*",))
+    if "agent" in body:
+        known = hall.identities.agents.get(body["agent"])
+        if known is None:
+            raise NotThere("there is no such agent", code=2002, suggestion="name one of the configuration")
+        # Its pace is for its own requests.
+        agent = replace(known, roles=tuple(body.get("roles", known.roles)), requests_per_minute=None)
+    request = CallRequest(
+        agent,
+        body["tool"],
+        body["args"],
+        body.get("project", "default"),
+        confirmed=body.get("confirmed", False),
+        mode=mode_named(body.get("mode")),
+    )
+    outcome, _ = await hall.gate.simulate(request)
+    return json_response(imagined(outcome))
+
+
+_CALL_ID = {"call_id": ID}
+_ANSWERED = {200: record({"call_id": text(), "approved": TRUTH, "open": TRUTH})}
+_ANSWER_REFUSALS = {
+    403: "The person may not answer this question, or the token is one for other operations.",
+    409: "It was answered already, or its deadline has passed.",
+}
+_SWITCHED = {200: record({"paused": TRUTH, "changed": TRUTH})}
+_REASON = record({}, {"reason": NOTE})
+
+OPERATIONS = (
+    Operation(
+        "listPending",
+        "GET",
+        "/pending",
+        Who.EITHER,
+        "Questions that wait for an answer, the oldest first",
+        list_pending,
+        {
+            200: record(
+                {"pending": listed(ref("Question")), "total": {**WHOLE, "description": "Of those that are open."}}
+            )
+        },
+        "An agent sees those about its own calls, without what an answer needs.",
+        query={"limit": {**LIMIT, "default": LIMIT["maximum"], "description": "How many at most, the oldest first."}},
+    ),
+    Operation(
+        "approve",
+        "POST",
+        "/pending/{call_id}/approve",
+        Who.APPROVER,
+        "Agree to a call",
+        approve,
+        _ANSWERED,
+        "`open` in the answer: more people must agree.",
+        path_fields=_CALL_ID,
+        body=record({}, {"nonce": NONCE, "note": NOTE, "grant": GRANT_TERMS}),
+        body_required=False,
+        refuses=_ANSWER_REFUSALS,
+    ),
+    Operation(
+        "deny",
+        "POST",
+        "/pending/{call_id}/deny",
+        Who.APPROVER,
+        "Say no to a call",
+        deny,
+        _ANSWERED,
+        path_fields=_CALL_ID,
+        body=record({}, {"nonce": NONCE, "note": NOTE}),
+        body_required=False,
+        refuses=_ANSWER_REFUSALS,
+    ),
+    Operation(
+        "listGrants",
+        "GET",
+        "/grants",
+        Who.APPROVER,
+        "Standing grants that can still be used",
+        list_grants,
+        {200: record({"grants": listed(ref("Grant"))})},
+    ),
+    Operation(
+        "revokeGrant",
+        "DELETE",
+        "/grants/{grant_id}",
+        Who.APPROVER,
+        "Take a grant back",
+        revoke,
+        {200: record({"revoked": ref("Grant")})},
+        path_fields={"grant_id": ID},
+    ),
+    Operation(
+        "pause",
+        "POST",
+        "/pause",
+        Who.APPROVER,
+        "Deny everything from now on",
+        pause,
+        _SWITCHED,
+        body=_REASON,
+        body_required=False,
+    ),
+    Operation(
+        "resume",
+        "POST",
+        "/resume",
+        Who.APPROVER,
+        "Let calls pass again",
+        resume,
+        _SWITCHED,
+        body=_REASON,
+        body_required=False,
+    ),
+    Operation(
+        "checkPolicy",
+        "POST",
+        "/policy/check",
+        Who.APPROVER,
+        "How the policy in force would judge a call",
+        check_policy,
+        {200: ref("Outcome")},
+        "Nothing is done, nobody is asked, nothing is recorded. Without `agent` it is judged as somebody with the roles"
+        " that are given.",
+        body=record(
+            {"tool": name_of("The tool."), "args": ref("Args")},
+            {
+                "agent": name_of("An agent of the configuration."),
+                "roles": listed(name_of("A role."), minItems=1, maxItems=20),
+                "project": PROJECT,
+                "mode": MODE,
+                "confirmed": {**TRUTH, "default": False},
+            },
+        ),
+        refuses={404: "There is no such agent."},
+    ),
+)

@@ -1,0 +1,51 @@
+"""The web console at `/console`: where approvers see, decide and look back."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute, Route
+
+from agent_gate.doors.console import call, check, health, inbox, people, runs, states, timeline
+from agent_gate.doors.console.events import Events
+from agent_gate.doors.console.frame import HOME, Console, Handler
+from agent_gate.doors.console.sign_in import SignIn
+from agent_gate.doors.hall import Hall
+
+
+def routes(hall: Hall) -> list[BaseRoute]:
+    console = Console(hall)
+    sign_in, events = SignIn(console), Events(console)
+
+    def see(path: str, handler: Handler) -> Route:
+        return Route(f"{HOME}{path}", console.page(handler), methods=["GET"])
+
+    def do(path: str, handler: Handler) -> Route:
+        return Route(f"{HOME}{path}", console.page(handler), methods=["POST"])
+
+    return [
+        Route(f"{HOME}/static/{{name}}", console.assets.serve, methods=["GET"]),
+        Route(f"{HOME}/sign-in", sign_in.show, methods=["GET"]),
+        Route(f"{HOME}/sign-in", sign_in.take, methods=["POST"]),
+        do("/sign-out", sign_in.sign_out),
+        see("", inbox.show),
+        see("/events", events.stream),
+        do("/questions/{call_id}/answer", inbox.answer),
+        do("/questions/{call_id}/try", inbox.try_it),
+        see("/timeline", timeline.show),
+        see("/calls/{call_id}", call.show),
+        do("/calls/{call_id}/undo", call.undo),
+        see("/runs", runs.show_all),
+        see("/runs/{run_id}", runs.show),
+        see("/runs/{run_id}/report", runs.show_report),
+        see("/state", states.show_all),
+        see("/state/{project}", states.show),
+        do("/state/{project}/revert", states.revert),
+        see("/check", check.show),
+        do("/check", check.take),
+        see("/grants", people.show_grants),
+        do("/grants/{grant_id}/revoke", people.revoke),
+        see("/switch", people.show_switch),
+        do("/switch/pause", people.pause),
+        do("/switch/resume", people.resume),
+        see("/health", health.show),
+        do("/health/verify", health.verify),
+    ]

@@ -1,0 +1,137 @@
+"""One call: its way through the six stages, what it changed, its place in the chain, and how to undo it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_gate.doors.console.frame import Visit
+from agent_gate.doors.console.shown import Step, arguments, steps
+from agent_gate.doors.console.stages import Stage, stages_of
+from agent_gate.doors.console.undo import submit_for, tell_outcome
+from agent_gate.history import query, state
+from agent_gate.ledger.chain import GENESIS, header_bytes, link
+from agent_gate.ledger.reader import one_moment, row_of
+from agent_gate.model.codec import restore
+from agent_gate.model.entry import Entry
+from agent_gate.model.errors import GateError
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.record import outcome_of, output_blob
+from agent_gate.model.tool import Json
+from agent_gate.ports import Hand
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry of the call in its chain, and whether it still is what was hashed."""
+
+    entry: Entry
+    holds: bool
+    is_erased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    first: Entry
+    outcome: Outcome | None
+    args: Mapping[str, Json]
+    stages: list[Stage]
+    steps: list[Step]
+    links: list[Link]
+    data: Json
+
+    @property
+    def holds(self) -> bool:
+        return all(link.holds for link in self.links)
+
+
+async def show(visit: Visit) -> Response:
+    story = await visit.console.read(_story, visit.request.path_params["call_id"])
+    hand = visit.hall.gate.tools.find(story.first.tool or "")
+    sensitive = tuple(hand.declaration.sensitive) if hand else ()
+    opened = await visit.hall.desk.question(story.first.call_id or "")
+    return await visit.page(
+        "call.html",
+        story=story,
+        arguments=arguments(story.args, sensitive),
+        is_open=opened is not None,
+        can_undo=_can_undo(story, hand),
+    )
+
+
+def _can_undo(story: Story, hand: Hand | None) -> bool:
+    """Whether undoing could lead to anything; whether it may is for the gate to say."""
+    if story.outcome is None or not story.outcome.ok:
+        return False
+    return story.outcome.snapshot_id is not None or (hand is not None and hand.undo is not None)
+
+
+async def undo(visit: Visit) -> Response:
+    """A call like any other: judged, recorded, and asked about where the policy says so."""
+    call_id = visit.request.path_params["call_id"]
+    story = await visit.console.read(_story, call_id)
+    outcome = await submit_for(visit, "gate.revert", {"call_id": call_id}, story.first.project)
+    tell_outcome(visit, outcome, "Undone")
+    return visit.go("calls", call_id)
+
+
+def _story(reader: sqlite3.Connection, call_id: str) -> Story:
+    with one_moment(reader):
+        entries = query.call(reader, call_id)
+        bodies = [_fields(entry) for entry in entries]
+        args: Mapping[str, Json] = next((body["args"] for body in bodies if "args" in body), {})
+        blob = row_of(reader, "SELECT data FROM blobs WHERE hash = ?", output_blob(call_id))
+        outcome = outcome_of(entries, bytes(blob[0]) if blob else None)
+        return Story(
+            entries[0],
+            outcome,
+            args,
+            stages_of(entries, bodies, outcome),
+            _changes(reader, entries[0].project, outcome),
+            [_link(reader, entry) for entry in entries],
+            outcome.data if outcome else None,
+        )
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    fields = restore(entry.body) if entry.body is not None else {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _changes(reader: sqlite3.Connection, project: str, outcome: Outcome | None) -> list[Step]:
+    if outcome is None or not outcome.state_diff or outcome.state_version is None:
+        return []
+    try:
+        before = state.show(reader, project, outcome.state_version - 1).document
+    except GateError:
+        return steps(outcome.state_diff)
+    return steps(outcome.state_diff, before)
+
+
+def _link(reader: sqlite3.Connection, entry: Entry) -> Link:
+    """`verify` looks at everything and at the anchor; this is the one entry and the one before it."""
+    before = row_of(reader, "SELECT hash FROM entries WHERE project = ? AND seq = ?", entry.project, entry.seq - 1)
+    header = header_bytes(
+        entry.project,
+        entry.seq,
+        entry.at,
+        entry.kind,
+        entry.run_id,
+        entry.call_id,
+        entry.request_id,
+        entry.agent_id,
+        entry.tool,
+        entry.status,
+        entry.body_hash,
+    )
+    holds = (
+        entry.prev_hash == (before[0] if before else GENESIS if entry.seq == 1 else None)
+        and link(entry.prev_hash, header) == entry.hash
+        and (entry.body is None or sha256(entry.body).digest() == entry.body_hash)
+    )
+    return Link(entry, holds, entry.body is None)

@@ -1,0 +1,94 @@
+"""What an approval would lead to, as far as it can be known before: a state's difference, or files on a copy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent_gate.doors.console.shown import Step, steps
+from agent_gate.doors.hall import Hall
+from agent_gate.model.approval import Question
+from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.codec import restore
+from agent_gate.model.entry import Entry
+from agent_gate.model.errors import GateError
+from agent_gate.model.limits import CONSOLE_FORESIGHT_S
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.tool import Effect, Mode
+
+ON_REQUEST = frozenset({"shell.run"})
+"""Previews that run what an agent wrote, on a copy: only when the person who looks at it wants to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    text: str
+    steps: Sequence[Step] = ()
+    """How the state would change."""
+    changes: Sequence[Mapping[str, Any]] = ()
+    """How files would change."""
+    printed: Mapping[str, Any] | None = None
+    """What a command printed on the copy."""
+    can_be_tried: bool = False
+    is_warning: bool = False
+
+
+async def foresee(hall: Hall, question: Question, *, try_it: bool = False) -> Foresight:
+    hand = hall.gate.tools.find(question.tool)
+    if hand is None:
+        return Foresight("This tool is not offered here any more: an approval would lead to an error.", is_warning=True)
+    if hand.declaration.secret & question.args.keys():
+        return Foresight("Secret arguments are not kept, so nothing can be tried beforehand.")
+    on_request = question.tool in ON_REQUEST
+    request = _as_it_was_made(question, await hall.gate.ledger.entries_of(question.call_id))
+    state = await hall.gate.ledger.state(question.project)
+    try:
+        async with asyncio.timeout(CONSOLE_FORESIGHT_S):
+            outcome, _ = await hall.gate.simulate(request, with_previews=try_it or not on_request, as_if_agreed=True)
+    except TimeoutError:
+        return Foresight(f"Trying it took longer than {CONSOLE_FORESIGHT_S:.0f} s and was broken off.", is_warning=True)
+    except GateError as error:
+        return Foresight(f"It could not be tried: {error.problem.detail}.", is_warning=True)
+    if outcome.status is not Status.SUCCESS:
+        problem = outcome.error.detail if outcome.error else outcome.message
+        return Foresight(f"An approval would end as {outcome.status.value} now: {problem}.", is_warning=True)
+    return _told(outcome, state.document, hand.declaration.effect, on_request and not try_it)
+
+
+def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> Foresight:
+    if effect is Effect.NONE or outcome.state_diff is not None:
+        changed = steps(outcome.state_diff or (), before)
+        count = f"{len(changed)} change{'' if len(changed) == 1 else 's'}" if changed else "No change"
+        return Foresight(f"{count} to the state; nothing outside the gate is touched.", changed)
+    data = outcome.data if isinstance(outcome.data, Mapping) else {}
+    if "changes" in data:
+        changes = data["changes"]
+        printed = {key: data[key] for key in ("return_code", "stdout", "stderr") if key in data} or None
+        text = f"{len(changes)} file{'' if len(changes) == 1 else 's'} would change."
+        return Foresight(text if changes else "No file would change.", changes=changes, printed=printed)
+    if can_be_tried:
+        return Foresight("Not tried yet. It can run on a copy of the files, without a network.", can_be_tried=True)
+    if effect is Effect.READ:
+        return Foresight("It reads, and changes nothing.")
+    said = outcome.message.partition(": ")[2]
+    return Foresight(
+        f"This tool has no preview: what it will change is not known before{f' ({said})' if said else ''}."
+    )
+
+
+def _as_it_was_made(question: Question, entries: Sequence[Entry]) -> CallRequest:
+    """The wish with the roles and the mode that the call had; it counts against nobody's limits."""
+    told: Mapping[str, Any] = next(
+        (restore(entry.body) for entry in entries if entry.kind == "held" and entry.body), {}
+    )
+    facts = told.get("facts", {})
+    agent = Agent(
+        question.agent_id,
+        tuple(facts.get("roles", ("operator",))),
+        (question.project,),
+        Mode(facts["mode"]) if "mode" in facts else Mode.ASSISTED,
+        question.owner,
+    )
+    return CallRequest(agent, question.tool, question.args, question.project, confirmed=facts.get("confirmed", False))

@@ -1,0 +1,232 @@
+"""What every page of the console stands in: who looks at it, what a form must carry, how a page is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, TypeAlias, TypeVar
+from urllib.parse import parse_qsl, quote
+
+import jinja2
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from agent_gate import __version__
+from agent_gate.doors.console import shown
+from agent_gate.doors.console.assets import Assets
+from agent_gate.doors.console.sessions import Notice, Session, Sessions
+from agent_gate.doors.console.throttle import Throttle
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.http import body_of
+from agent_gate.doors.wire import http_status_of_problem
+from agent_gate.history import inbox
+from agent_gate.model.approval import Approver
+from agent_gate.model.errors import GateError, Problem, ToolError
+from agent_gate.model.visible import visible
+
+T = TypeVar("T")
+Handler: TypeAlias = Callable[["Visit"], Awaitable[Response]]
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+HOME = "/console"
+FIELDS_MAX = 32
+AUTOMATIC = "x-console-refresh"
+"""A header of requests that the page makes by itself: they keep no session alive."""
+
+HEADERS: Mapping[str, str] = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+        " form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    # `no-referrer` would let browsers send forms without their origin, which the door checks.
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+_LOCAL = re.compile(r"/console(?:/[A-Za-z0-9][A-Za-z0-9._~%-]*)*(?:\?[A-Za-z0-9._~%=&+-]*)?")
+"""No part begins with a dot, written or encoded, so none leads up."""
+
+
+class Console:
+    """One for each server."""
+
+    def __init__(self, hall: Hall) -> None:
+        self.hall = hall
+        monotonic = hall.gate.clock.monotonic
+        self.sessions, self.throttle, self.assets = Sessions(monotonic), Throttle(monotonic), Assets()
+        self.verifying = asyncio.Lock()
+        self._has_tls = hall.config.gateway.tls is not None
+        self._templates = templates(self.assets)
+
+    def cookie_name(self) -> str:
+        """With TLS, a name that no other host and no page without TLS can set."""
+        return "__Host-agent-gate" if self._has_tls else "agent-gate"
+
+    def give_cookie(self, response: Response, cookie: str) -> None:
+        path = "/" if self._has_tls else HOME
+        response.set_cookie(
+            self.cookie_name(), cookie, path=path, httponly=True, samesite="strict", secure=self._has_tls
+        )
+
+    def take_cookie(self, response: Response) -> None:
+        path = "/" if self._has_tls else HOME
+        response.delete_cookie(self.cookie_name(), path=path, httponly=True, samesite="strict", secure=self._has_tls)
+
+    def cookie_of(self, request: Request) -> str:
+        return request.cookies.get(self.cookie_name(), "")
+
+    def page(self, handler: Handler) -> Endpoint:
+        """A place for people who are signed in; a form must carry the token of their session."""
+
+        async def endpoint(request: Request) -> Response:
+            session = self.sessions.find(self.cookie_of(request), active=AUTOMATIC not in request.headers)
+            if session is None:
+                return self._to_sign_in(request)
+            visit = Visit(self, request, session, self.hall.identities.approvers[session.approver_id])
+            try:
+                if request.method == "POST":
+                    visit.form = await form_of(request)
+                    if not session.sent_from_here(visit.form.get("csrf", "")):
+                        problem = Problem(6003, "the form is not of this session", "load the page again and repeat it")
+                        self.hall.gate.count_refusal(visit.approver.id, problem)
+                        return await visit.problem(problem)
+                return await handler(visit)
+            except GateError as error:
+                return await visit.problem(error.problem)
+
+        return endpoint
+
+    def _to_sign_in(self, request: Request) -> Response:
+        if request.method != "GET" or AUTOMATIC in request.headers:
+            return self.answer("sign_in.html", {"why": "Your session has ended.", "next": HOME}, 401)
+        wanted = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        where = f"{HOME}/sign-in" if wanted == HOME else f"{HOME}/sign-in?next={quote(wanted, safe='')}"
+        return RedirectResponse(where, 303, HEADERS)
+
+    def answer(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
+        return HTMLResponse(self._templates.get_template(template).render(context), status, HEADERS)
+
+    async def read(self, question: Callable[..., T], *args: Any, **options: Any) -> T:
+        """A question about the past, in a thread of its own."""
+
+        def ask() -> T:
+            with self.hall.reader() as reader:
+                return question(reader, *args, **options)
+
+        return await asyncio.to_thread(ask)
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request of somebody who is signed in."""
+
+    console: Console
+    request: Request
+    session: Session
+    approver: Approver
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def hall(self) -> Hall:
+        return self.console.hall
+
+    @property
+    def now(self) -> float:
+        return self.hall.gate.clock.now()
+
+    def asked(self, name: str) -> str:
+        """A parameter of the address; empty where it is not there."""
+        return self.request.query_params.get(name, "").strip()
+
+    async def page(self, template: str, status: int = 200, **context: Any) -> Response:
+        mark = await self.console.read(inbox.mark, self.now)
+        frame = {
+            "approver": self.approver,
+            "csrf": self.session.csrf_token,
+            "mark": mark,
+            "notices": [] if AUTOMATIC in self.request.headers else self.session.take_notices(),
+            "now": self.now,
+            "place": template.removesuffix(".html"),
+            "version": __version__,
+        }
+        return self.console.answer(template, {**frame, **context}, status)
+
+    async def problem(self, problem: Problem) -> Response:
+        return await self.page("problem.html", http_status_of_problem(problem), problem=problem)
+
+    def go(self, *path: str, **query: str) -> Response:
+        """To another page of the console."""
+        return RedirectResponse(address(*path, **query), 303, HEADERS)
+
+    def tell(self, text: str, kind: str = "done", call_id: str = "") -> None:
+        self.session.tell(Notice(text, kind, call_id))
+
+    def tell_problem(self, problem: Problem) -> None:
+        self.tell(str(problem), "refused")
+
+
+def address(*path: str, **query: str) -> str:
+    """A place within the console; whatever its parts hold stays within them."""
+    where = "/".join([HOME, *(quote(part, safe="") for part in path)])
+    asked = "&".join(f"{name}={quote(value, safe='')}" for name, value in query.items() if value)
+    return f"{where}?{asked}" if asked else where
+
+
+def place_within(text: str) -> str:
+    """The page that somebody wanted before signing in, if it is one of ours."""
+    return text if _LOCAL.fullmatch(text) else HOME
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form; of a name that comes twice, the first."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise ToolError("that is not a form", code=2002, suggestion="use the console's own pages")
+    try:
+        text = (await body_of(request)).decode()
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict")
+    except ValueError:
+        raise ToolError("the form cannot be read", code=2002, suggestion="load the page again") from None
+    fields: dict[str, str] = {}
+    for name, value in pairs:
+        fields.setdefault(name, value)
+    return fields
+
+
+def templates(assets: Assets) -> jinja2.Environment:
+    folder = str(files(__package__) / "templates")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
+    )
+    environment.globals.update(asset=assets.url, address=address)
+    environment.filters.update(
+        agent_text=shown.agent_text,
+        brief=shown.brief,
+        diff_lines=shown.diff_lines,
+        moment=shown.moment,
+        size=shown.size_of,
+        span=shown.span,
+        time_of_day=shown.time_of_day,
+        value=shown.value_shown,
+    )
+    return environment
+
+
+def _visible(value: object) -> object:
+    """Every text on every page, so that none has to be thought of; markup of ours has been through it already."""
+    return value if isinstance(value, Markup) else visible(str(value))

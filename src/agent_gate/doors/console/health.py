@@ -1,0 +1,58 @@
+"""How the gate is: its ledger, its policy, what is offered and who is there; and the verification of everything."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_gate.doors.console.frame import Visit
+from agent_gate.history import events, projects
+from agent_gate.history.findings import Report
+from agent_gate.history.verify import verify as verify_ledger
+from agent_gate.ledger.reader import row_of
+
+FINDINGS_SHOWN_MAX = 50
+EVENTS_SHOWN_MAX = 20
+
+
+async def show(visit: Visit) -> Response:
+    return await _page(visit)
+
+
+async def verify(visit: Visit) -> Response:
+    """Every chain, every body and the anchor; it may take a while on a large ledger, so one runs at a time."""
+    async with visit.console.verifying:
+        report = await asyncio.to_thread(verify_ledger, visit.hall.db)
+    return await _page(visit, report)
+
+
+async def _page(visit: Visit, report: Report | None = None) -> Response:
+    hall = visit.hall
+    return await visit.page(
+        "health.html",
+        report=report,
+        findings_max=FINDINGS_SHOWN_MAX,
+        ledger=await visit.console.read(_ledger, hall.db.stat().st_size),
+        events=await visit.console.read(events.last_events, EVENTS_SHOWN_MAX),
+        projects=await visit.console.read(projects.list_projects),
+        policy_hash=hall.gate.judge.policy_hash,
+        rules=len(hall.gate.judge.policy.rules),
+        sessions=len(visit.console.sessions),
+        agents=list(hall.identities.agents.values()),
+        approvers=list(hall.identities.approvers.values()),
+        tools=sorted((hand.declaration for hand in hall.gate.tools.all()), key=lambda one: one.name),
+        is_closing=hall.closing.is_set(),
+    )
+
+
+def _ledger(reader: sqlite3.Connection, db_bytes: int) -> dict[str, Any]:
+    return {
+        "entries": row_of(reader, "SELECT coalesce(max(id), 0) FROM entries")[0],
+        "open_work": row_of(reader, "SELECT count(*) FROM open_work")[0],
+        "effects": row_of(reader, "SELECT count(*) FROM outbox")[0],
+        "waiting": row_of(reader, "SELECT count(*) FROM waiting_results")[0],
+        "mb": db_bytes / 1_048_576,
+    }

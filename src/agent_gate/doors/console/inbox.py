@@ -1,0 +1,169 @@
+"""The inbox: open questions, each with everything that a person needs to decide, and the answers to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from agent_gate.desk import OpenQuestion
+from agent_gate.doors.console.foresight import Foresight, foresee
+from agent_gate.doors.console.frame import Visit
+from agent_gate.doors.console.shown import Argument, arguments
+from agent_gate.history import inbox
+from agent_gate.model.approval import Approver, GrantTerms, Question
+from agent_gate.model.errors import GateError, Problem, ToolError
+from agent_gate.model.limits import (
+    CONSOLE_NOTE_CHARS_MAX,
+    CONSOLE_QUESTIONS_SHOWN_MAX,
+    GRANT_SECONDS_MAX,
+    GRANT_USES_MAX,
+)
+from agent_gate.model.tool import ToolDeclaration
+from agent_gate.pipeline.hold import not_entitled
+
+GRANT_TIMES = ((900, "15 minutes"), (3_600, "an hour"), (14_400, "4 hours"), (GRANT_SECONDS_MAX, "a day"))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question as one approver sees it."""
+
+    question: Question
+    approved_by: tuple[str, ...]
+    approver: Approver
+
+    @property
+    def call_id(self) -> str:
+        return self.question.call_id
+
+    @property
+    def obstacle(self) -> Problem | None:
+        """Why this person cannot answer it."""
+        if self.approver.id in self.approved_by:
+            return Problem(6003, "you have agreed already", "it waits for another person")
+        return not_entitled(self.question, self.approver)
+
+    @property
+    def can_be_granted(self) -> bool:
+        return self.question.approvers_required == 1
+
+    @property
+    def arguments(self) -> list[Argument]:
+        return arguments(self.question.args, self.question.sensitive)
+
+    @property
+    def mark(self) -> str:
+        """Changes when another question, or another stage of it, is shown."""
+        return f"{self.question.nonce}.{len(self.approved_by)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """The question that is in view."""
+
+    item: Item
+    declaration: ToolDeclaration | None
+    foresight: Foresight
+
+
+async def show(visit: Visit) -> Response:
+    return await _page(visit, visit.asked("call"))
+
+
+async def try_it(visit: Visit) -> Response:
+    """Runs the call on a copy that is thrown away, for the person who has to decide."""
+    return await _page(visit, visit.request.path_params["call_id"], try_it=True)
+
+
+async def _page(visit: Visit, wanted: str, *, try_it: bool = False) -> Response:
+    found = await visit.console.read(inbox.first_questions, visit.now, CONSOLE_QUESTIONS_SHOWN_MAX)
+    queue = [Item(question, approved_by, visit.approver) for question, approved_by in found]
+    in_view = wanted or next((item.call_id for item in queue if item.obstacle is None), "") or _first(queue)
+    opened = await visit.hall.desk.question(in_view) if in_view else None
+    detail = await _detail(visit, _item(opened, visit.approver), try_it) if opened else None
+    ended = "" if opened else wanted
+    return await visit.page(
+        "inbox.html",
+        queue=queue,
+        detail=detail,
+        ended=ended,
+        how_ended=await visit.console.read(inbox.resolution, ended) if ended else "",
+        picked=bool(wanted),
+        grant_times=GRANT_TIMES,
+        uses_max=GRANT_USES_MAX,
+        note_chars_max=CONSOLE_NOTE_CHARS_MAX,
+    )
+
+
+def _first(queue: list[Item]) -> str:
+    return queue[0].call_id if queue else ""
+
+
+def _item(opened: OpenQuestion, approver: Approver) -> Item:
+    return Item(opened.question, opened.approved_by, approver)
+
+
+async def _detail(visit: Visit, item: Item, try_it: bool) -> Detail:
+    hand = visit.hall.gate.tools.find(item.question.tool)
+    declaration = visit.hall.gate.judge.declared(hand.declaration) if hand else None
+    return Detail(item, declaration, await foresee(visit.hall, item.question, try_it=try_it))
+
+
+async def answer(visit: Visit) -> Response:
+    """A yes or a no to exactly what was shown; then the next question is in view."""
+    call_id, form = visit.request.path_params["call_id"], visit.form
+    following = await _after(visit, call_id)
+    try:
+        verb, terms = form.get("verb", ""), _terms(form.get("seconds", ""), form.get("uses", ""))
+        if verb not in ("allow", "deny", "grant"):
+            raise ToolError("say allow, deny or grant", code=2002)
+        if len(form.get("note", "")) > CONSOLE_NOTE_CHARS_MAX:
+            raise ToolError(f"a note has at most {CONSOLE_NOTE_CHARS_MAX} characters", code=2002)
+        opened = await visit.hall.desk.question(call_id)
+        await visit.hall.desk.answer(
+            call_id,
+            approve=verb != "deny",
+            by=visit.approver,
+            nonce=form.get("nonce", ""),
+            note=form.get("note", ""),
+            grant=terms if verb == "grant" else None,
+        )
+    except GateError as error:
+        visit.tell_problem(error.problem)
+        return visit.go(call=call_id)
+    assert opened is not None, "an answer that counts has a question"
+    visit.tell(_said(verb, opened, terms), call_id=call_id)
+    return visit.go(call=following)
+
+
+def _terms(seconds: str, uses: str) -> GrantTerms:
+    """The bounds of a grant as the form has them; others are refused where the answer is taken."""
+    try:
+        return GrantTerms(int(seconds[:12] or 3_600), int(uses[:12] or 5))
+    except ValueError:
+        raise ToolError("the bounds of a grant are numbers", code=2002) from None
+
+
+def _said(verb: str, opened: OpenQuestion, terms: GrantTerms) -> str:
+    question = opened.question
+    what = f"{question.tool} of {question.agent_id}"
+    if verb == "deny":
+        return f"Denied: {what}."
+    missing = question.approvers_required - len(opened.approved_by) - 1
+    if missing > 0:
+        return f"You agreed to {what}; {missing} more {'person' if missing == 1 else 'people'} must."
+    if verb == "grant":
+        time = dict(GRANT_TIMES).get(terms.seconds, f"{terms.seconds} s")
+        return f"Allowed for {time}, at most {terms.uses} times: {what}."
+    return f"Allowed: {what}."
+
+
+async def _after(visit: Visit, call_id: str) -> str:
+    """The question that is shown once this one is answered: the next that this person may answer."""
+    found = await visit.console.read(inbox.first_questions, visit.now, CONSOLE_QUESTIONS_SHOWN_MAX)
+    items = [Item(question, approved_by, visit.approver) for question, approved_by in found]
+    place = next((number for number, item in enumerate(items) if item.call_id == call_id), 0)
+    others = [item for item in items[place:] + items[:place] if item.call_id != call_id]
+    chosen = next((item for item in others if item.obstacle is None), None)
+    return chosen.call_id if chosen else ""

@@ -1,0 +1,37 @@
+"""Runs, and the report on each."""
+
+from __future__ import annotations
+
+import base64
+import sqlite3
+from hashlib import sha256
+from typing import Any
+
+from starlette.responses import HTMLResponse, Response
+
+from agent_gate.doors.console.frame import HEADERS, Visit
+from agent_gate.history import query, report, report_page
+from agent_gate.history.report_page_style import STYLE
+from agent_gate.model.limits import CONSOLE_ROWS_MAX
+
+_STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
+_REPORT_POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
+
+
+async def show_all(visit: Visit) -> Response:
+    found = await visit.console.read(query.runs, CONSOLE_ROWS_MAX)
+    return await visit.page("runs.html", runs=found, runs_max=CONSOLE_ROWS_MAX)
+
+
+async def show(visit: Visit) -> Response:
+    return await visit.page("run.html", report=await visit.console.read(_report, visit))
+
+
+async def show_report(visit: Visit) -> Response:
+    """The report as `agent-gate report --format html` writes it: one page that can be kept."""
+    page = report_page.render(await visit.console.read(_report, visit))
+    return HTMLResponse(page, headers={**HEADERS, "content-security-policy": _REPORT_POLICY})
+
+
+def _report(reader: sqlite3.Connection, visit: Visit) -> dict[str, Any]:
+    return report.build_report(reader, visit.request.path_params["run_id"], visit.now)

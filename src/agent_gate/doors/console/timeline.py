@@ -1,0 +1,78 @@
+"""The timeline: how calls ended, with filters, search and pages."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.responses import Response
+
+from agent_gate.doors.console.frame import Visit, address
+from agent_gate.history import projects, query
+from agent_gate.history.query import AuditLine
+from agent_gate.model.errors import GateError, StorageError, ToolError
+from agent_gate.model.limits import CONSOLE_ROWS_MAX, CONSOLE_SEARCH_S
+
+FILTERS = ("agent", "tool", "status", "project", "since", "text")
+SINCE = (("", "any time"), ("1h", "the last hour"), ("24h", "the last day"), ("7d", "the last week"))
+_STEPS_BETWEEN_LOOKS = 10_000
+"""Of SQLite's machine: a few hundred microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    lines: list[AuditLine]
+    older: str = ""
+    """Where the list goes on."""
+
+
+async def show(visit: Visit) -> Response:
+    chosen = {name: visit.asked(name)[:200] for name in FILTERS}
+    found, problem = Found([]), None
+    try:
+        found = await visit.console.read(_look, visit.now, chosen, visit.asked("before"))
+    except GateError as error:
+        problem = error.problem
+    return await visit.page(
+        "timeline.html",
+        400 if problem else 200,
+        found=found,
+        problem=problem,
+        chosen=chosen,
+        filtered=any(chosen.values()),
+        outcomes=query.OUTCOMES,
+        since=SINCE if chosen["since"] in dict(SINCE) else (*SINCE, (chosen["since"], chosen["since"])),
+        agents=sorted(visit.hall.identities.agents),
+        projects=[one.name for one in await visit.console.read(projects.list_projects)],
+        tools=sorted(hand.declaration.name for hand in visit.hall.gate.tools.all()),
+        older=address("timeline", **chosen, before=found.older) if found.older else "",
+    )
+
+
+def _look(reader: sqlite3.Connection, now: float, chosen: dict[str, str], before: str) -> Found:
+    wanted: dict[str, Any] = {name: value for name, value in chosen.items() if value}
+    if before:
+        wanted["before"] = _place(before)
+    ends_at = time.monotonic() + CONSOLE_SEARCH_S
+    reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS_BETWEEN_LOOKS)
+    try:
+        lines = query.audit(reader, now=now, limit=CONSOLE_ROWS_MAX + 1, **wanted)
+    except StorageError:
+        if time.monotonic() <= ends_at:
+            raise
+        raise ToolError(
+            f"the search took longer than {CONSOLE_SEARCH_S:.0f} s",
+            code=2002,
+            suggestion="choose a shorter time, or an agent",
+        ) from None
+    shown = lines[:CONSOLE_ROWS_MAX]
+    return Found(shown, f"{shown[-1].project}:{shown[-1].seq}" if len(lines) > len(shown) else "")
+
+
+def _place(text: str) -> tuple[str, int]:
+    project, _, seq = text[:200].rpartition(":")
+    if not project or not seq.isascii() or not seq.isdigit() or len(seq) > 18:
+        raise ToolError("there is no such page", code=2002, suggestion="begin at the newest entries")
+    return project, int(seq)

@@ -1,0 +1,87 @@
+"""What can be seen of a server from outside: whether it is well, its figures, its logs and its traces."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from opentelemetry import context, propagate
+from starlette.datastructures import Headers
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.observe.logs import RequestLog, configure_logs, secrets_of
+from agent_gate.doors.observe.metrics import Meter
+from agent_gate.doors.observe.probes import Probes
+from agent_gate.doors.observe.spans import with_spans
+from agent_gate.doors.observe.watchdog import Watchdog
+
+__all__ = ["Observation", "configure_logs", "routes", "secrets_of"]
+
+
+class Observation:
+    """Watches the gate of one hall from now on."""
+
+    def __init__(self, hall: Hall) -> None:
+        gate = hall.gate
+        self.meter = Meter(gate.clock)
+        self.meter.offer(hand.declaration.name for hand in gate.tools.all())
+        gate.observer = with_spans(self.meter, gate.clock)
+        self._probes = Probes(hall, self.meter)
+
+    def routes(self) -> list[BaseRoute]:
+        return self._probes.routes()
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """The application, with its requests logged, counted and tied to the traces that they come from."""
+        return RequestLog(_Counted(app, self.meter))
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """With an eye on the event loop, for as long as the block runs."""
+        async with Watchdog(self.meter.lag.add, self._blocked).watching():
+            yield
+
+    def _blocked(self) -> None:
+        self.meter.blocked += 1
+
+
+def routes(hall: Hall) -> list[BaseRoute]:
+    return Observation(hall).routes()
+
+
+class _Counted:
+    def __init__(self, app: ASGIApp, meter: Meter) -> None:
+        self._app, self._meter = app, meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._count_socket(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._count_request(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _count_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._meter.sockets += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._meter.sockets -= 1
+
+    async def _count_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._meter.responses[str(message["status"])] += 1
+            await send(message)
+
+        headers = Headers(scope=scope)
+        if "traceparent" not in headers:
+            await self._app(scope, receive, counting)
+            return
+        token = context.attach(propagate.extract(headers))
+        try:
+            await self._app(scope, receive, counting)
+        finally:
+            context.detach(token)

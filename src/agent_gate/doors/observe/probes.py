@@ -1,0 +1,116 @@
+"""Whether the server lives, whether it is ready, and its figures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Awaitable, Mapping
+
+from prometheus_client.exposition import choose_encoder
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.http import STRANGER, caller_of, json_response
+from agent_gate.doors.observe.metrics import Meter
+from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
+from agent_gate.ledger.reader import row_of
+from agent_gate.model.call import Agent
+from agent_gate.model.entry import GATE_PROJECT, Applied, Work
+from agent_gate.model.errors import GateError, IdentityError
+from agent_gate.model.limits import HEALTH_CHECK_S, READY_FOR_S
+
+_log = logging.getLogger("agent_gate.health")
+
+MONITOR = "monitor"
+"""The role of an agent that only looks at the figures."""
+
+
+class Probes:
+    def __init__(self, hall: Hall, meter: Meter) -> None:
+        self._hall, self._meter = hall, meter
+        self._looking: asyncio.Task[dict[str, str]] | None = None
+        self._looked_at = float("-inf")
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/healthz", self._healthz, methods=["GET"]),
+            Route("/readyz", self._readyz, methods=["GET"]),
+            Route("/metrics", self._metrics, methods=["GET"]),
+        ]
+
+    async def _healthz(self, _: Request) -> Response:
+        return json_response({"status": "alive"})
+
+    async def _readyz(self, request: Request) -> Response:
+        self._refuse_others(request)
+        checks = dict(await self._checks())
+        if self._hall.closing.is_set():
+            checks["server"] = "closing"
+        ready = all(state == "ok" for state in checks.values())
+        return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, 200 if ready else 503)
+
+    async def _metrics(self, request: Request) -> Response:
+        self._refuse_others(request)
+        await asyncio.to_thread(self._count)
+        self._meter.ledger = self._hall.gate.ledger.figures()
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(self._meter.registry), headers={"content-type": content_type})
+
+    def _count(self) -> None:
+        with self._hall.reader() as reader:
+            self._meter.questions = count_open(reader, self._hall.gate.clock.now())
+            self._meter.results = count_waiting_results(reader)
+            self._meter.paused = is_paused(reader)
+
+    def _refuse_others(self, request: Request) -> None:
+        """Figures tell of everybody's calls: they are for approvers, and for agents that do nothing but look."""
+        who = STRANGER
+        try:
+            caller = caller_of(request, self._hall.identities)
+            who = caller.id
+            if isinstance(caller, Agent) and MONITOR not in caller.roles:
+                raise IdentityError(
+                    f"this is for approvers and agents with role {MONITOR}", code=6003, suggestion="use their token"
+                )
+        except IdentityError as error:
+            self._hall.gate.count_refusal(who, error.problem)
+            raise
+
+    async def _checks(self) -> Mapping[str, str]:
+        """Asked again at most once in a while, and once for all who ask at the same time."""
+        now = asyncio.get_running_loop().time()
+        if self._looking is None or (self._looking.done() and now - self._looked_at > READY_FOR_S):
+            self._looked_at = now
+            self._looking = asyncio.create_task(self._look())
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> dict[str, str]:
+        hall = self._hall
+        asked: dict[str, Awaitable[bool]] = {"database": self._database(), **{n: c() for n, c in hall.checks.items()}}
+        asked |= {f"service:{service.name}": service.health_check() for service in hall.gate.services}
+        states = await asyncio.gather(*(_state(name, answer) for name, answer in asked.items()))
+        return dict(zip(asked, states, strict=True))
+
+    async def _database(self) -> bool:
+        """A reader of its own reads, and the writer takes work."""
+        await asyncio.to_thread(self._read)
+        return isinstance(await self._hall.gate.ledger.commit(Work(GATE_PROJECT)), Applied)
+
+    def _read(self) -> None:
+        with self._hall.reader() as reader:
+            row_of(reader, "SELECT count(*) FROM heads")
+
+
+async def _state(name: str, answer: Awaitable[bool]) -> str:
+    try:
+        async with asyncio.timeout(HEALTH_CHECK_S):
+            return "ok" if await answer else "failing"
+    except TimeoutError:
+        return "silent"
+    except Exception as error:
+        if not isinstance(error, GateError | OSError | sqlite3.Error):
+            _log.exception("the health check of %s failed", name)
+        return "failing"

@@ -1,0 +1,92 @@
+"""One policy agent from its start to its end in good order."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from agent_gate.chain.executor import Executor
+from agent_gate.chain.registry import Registry
+from agent_gate.config import Config, PolicyAgentConfig
+from agent_gate.doors.policy_agent.envoy import Kernel, envoy_handlers
+from agent_gate.doors.policy_agent.methods import handlers
+from agent_gate.doors.policy_agent.place import OURS_ONLY, claimed, umask
+from agent_gate.doors.policy_agent.relay import relaying
+from agent_gate.doors.policy_agent.running import Running
+from agent_gate.doors.policy_agent.service import SERVICE, PolicyAgent
+from agent_gate.doors.wire import Unreachable
+from agent_gate.model.limits import AGENT_DRAIN_S, AGENT_MESSAGE_OVERHEAD_BYTES, AGENT_STREAMS_MAX
+
+
+@asynccontextmanager
+async def serving(config: Config, registry: Registry, executor: Executor) -> AsyncIterator[Path]:
+    """Serves while the block runs, and gives the path of the socket; ready when the block begins.
+
+    The registry holds every policy by now: before that there is no socket that somebody could be let through by.
+    """
+    settings = config.policy_agent
+    assert settings is not None
+    outer = Path(settings.socket_path)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(claimed(outer, for_others=bool(settings.allow_uids)))
+        inner = outer
+        if settings.allow_uids:
+            inner = Path(f"{outer}.private") / "s"
+            stack.enter_context(claimed(inner))
+        await stack.enter_async_context(_listening(inner, config, settings, registry, executor))
+        if settings.allow_uids:
+            await stack.enter_async_context(relaying(outer, inner, {os.geteuid(), *settings.allow_uids}))
+        yield outer
+
+
+@asynccontextmanager
+async def _listening(
+    path: Path, config: Config, settings: PolicyAgentConfig, registry: Registry, executor: Executor
+) -> AsyncIterator[None]:
+    server = _server(settings)
+    running = Running(settings.max_concurrent_requests)
+    agent = PolicyAgent(registry, executor, running, settings)
+    kernel = Kernel(config.chains, settings, registry, executor, running)
+    status = health.aio.HealthServicer()
+    server.add_generic_rpc_handlers((handlers(SERVICE, agent.methods()), *envoy_handlers(kernel)))
+    health_pb2_grpc.add_HealthServicer_to_server(status, server)
+    reflection.enable_server_reflection((SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    _bind(server, path)
+    await server.start()
+    for name in ("", SERVICE.full_name):
+        await status.set(name, health_pb2.HealthCheckResponse.SERVING)
+    try:
+        yield
+    finally:
+        await status.enter_graceful_shutdown()
+        agent.close()
+        await server.stop(AGENT_DRAIN_S)
+
+
+def _server(settings: PolicyAgentConfig) -> grpc.aio.Server:
+    message_bytes_max = settings.max_body_size + settings.max_state_size + AGENT_MESSAGE_OVERHEAD_BYTES
+    return grpc.aio.server(
+        options=(
+            ("grpc.max_receive_message_length", message_bytes_max),
+            ("grpc.max_send_message_length", message_bytes_max),
+            ("grpc.so_reuseport", 0),
+        ),
+        maximum_concurrent_rpcs=AGENT_STREAMS_MAX,
+    )
+
+
+def _bind(server: grpc.aio.Server, path: Path) -> None:
+    with umask(OURS_ONLY):
+        try:
+            server.add_insecure_port(f"unix:{quote(os.fspath(path))}")
+        except RuntimeError:
+            raise Unreachable(f"cannot listen at `{path}`", suggestion="choose another path") from None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

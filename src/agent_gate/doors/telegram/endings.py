@@ -1,0 +1,108 @@
+"""How a question stands, as the ledger tells it: open, or ended by whom, when and with what outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent_gate.doors.telegram.render import moment, one_line
+from agent_gate.model.approval import Question
+from agent_gate.model.codec import restore
+from agent_gate.model.entry import Entry
+from agent_gate.model.moment import epoch
+from agent_gate.model.record import answered_at, answered_by, outcome_of
+from agent_gate.ports import Clock, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    question: Question
+    approved_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    headline: str
+    about: str
+    """One line of what was asked, for where nobody remembers the whole question."""
+    final: bool
+    """Whether nothing more will be said of it: a call that was allowed still has to be performed."""
+    recorded: bool = True
+    """Where only the clock says so, an answer that was given in time may still be on its way into the ledger."""
+
+
+async def standing(call_id: str, ledger: Ledger, clock: Clock) -> Open | Ended:
+    found = await ledger.question(call_id)
+    if found is not None and found[1] is None:
+        question, _, approved_by = found
+        if question.expires_at > clock.now():
+            return Open(question, approved_by)
+        overdue = f"Expired at {moment(question.expires_at)}: no answer is recorded."
+        return Ended(overdue, _about_question(question), final=False, recorded=False)
+    entries = await ledger.entries_of(call_id)
+    about = _about_question(found[0]) if found else _about_entries(entries)
+    answer = next((entry for entry in reversed(entries) if entry.kind == "answered"), None)
+    outcome = _outcome_line(entries)
+    if answer is None:
+        return Ended(outcome or "Ended", about, final=True)
+    headline = _headline(answer, entries)
+    if answer.status != "approved":
+        return Ended(headline, about, final=True)
+    return Ended(f"{headline}\n{outcome or 'Not performed yet.'}", about, final=bool(outcome))
+
+
+def _headline(answer: Entry, entries: Sequence[Entry]) -> str:
+    at = answered_at(answer)
+    match answer.status:
+        case "approved":
+            return f"Allowed by {_approvers(answer, entries)} at {moment(at)}"
+        case "denied":
+            return f"Denied by {one_line(answered_by(answer)) or 'somebody'} at {moment(at)}. Nothing was done."
+        case "withdrawn":
+            return f"Withdrawn by the agent at {moment(at)}. Nothing was done."
+        case _:
+            return _expired(_deadline(entries) or at)
+
+
+def _expired(at: float) -> str:
+    return f"Expired at {moment(at)}: nobody answered in time. Nothing was done."
+
+
+def _deadline(entries: Sequence[Entry]) -> float | None:
+    """That of the question, which is earlier than the moment when somebody noticed that it had passed."""
+    held = [restore(entry.body) for entry in entries if entry.kind == "held" and entry.body]
+    return epoch(held[-1]["expires_at"]) if held else None
+
+
+def _approvers(answer: Entry, entries: Sequence[Entry]) -> str:
+    """All whose yes counted: those to the same showing of the question."""
+    nonce = _nonce(answer)
+    names = [answered_by(entry) for entry in entries if entry.kind == "answered" and _nonce(entry) == nonce]
+    return one_line(", ".join(filter(None, names))) or "somebody"
+
+
+def _nonce(entry: Entry) -> str:
+    return str(restore(entry.body)["nonce"]) if entry.body else ""
+
+
+def _outcome_line(entries: Sequence[Entry]) -> str:
+    outcome = outcome_of(entries)
+    if outcome is None:
+        return ""
+    detail = f": {outcome.error.detail}" if outcome.error else ""
+    return f"Outcome: {outcome.status.value}{one_line(detail)}"
+
+
+def _about_question(question: Question) -> str:
+    return _about(question.call_id, question.agent_id, "\n".join(question.signatures))
+
+
+def _about_entries(entries: Sequence[Entry]) -> str:
+    if not entries:
+        return ""
+    first = entries[0]
+    return _about(first.call_id or "", first.agent_id or "", first.signature or first.tool or "")
+
+
+def _about(call_id: str, agent_id: str, signatures: str) -> str:
+    return f"Call {one_line(call_id)} of agent {one_line(agent_id)}: {one_line(signatures)}"

@@ -1,0 +1,169 @@
+"""A question as the plain text of one message: everything that will be done, or a clear word that it does not fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from agent_gate.model.approval import Question
+from agent_gate.model.codec import canonical, sha256_hex
+from agent_gate.model.limits import SHOWN_CHARS_MAX, TELEGRAM_TEXT_UNITS_MAX
+from agent_gate.model.moment import iso
+from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
+
+_FRAME = "│ "
+"""Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
+_STANDING_UNITS_MAX = 640
+_ABOUT_UNITS_MAX = TELEGRAM_TEXT_UNITS_MAX - _STANDING_UNITS_MAX - 2
+"""Whatever is to be said of approvals so far: whether a call fits does not depend on it."""
+_LONG_BLANKS = re.compile(r"[^\S\n]{33,}")
+_CUT_ARGUMENTS_MAX = 8
+_CUT_SIGNATURES_MAX = 3
+_CUT_CHARS_MAX = 100
+ELSEWHERE = "the console, or `agent-gate pending`"
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    text: str
+    complete: bool
+    """Whether the whole call is in it; what is not shown in full cannot be approved here."""
+    about: str = ""
+    """The call without what only matters while the question is open."""
+
+
+def render(question: Question, approved_by: Sequence[str] = (), *, elsewhere: str = ELSEWHERE) -> Rendered:
+    """The message about an open question; `elsewhere` says where a call is shown that is too long for it."""
+    standing = _fitted("\n".join(_standing(question, approved_by)), _STANDING_UNITS_MAX)
+    about = "\n".join(_in_full(question))
+    if units(about) <= _ABOUT_UNITS_MAX:
+        return Rendered(f"{about}\n\n{standing}", True, about)
+    notice = (
+        f"This call is too long to be shown here in full ({units(about)} characters, {_ABOUT_UNITS_MAX} fit),"
+        f" so it can only be denied here. Read and answer it in {elsewhere}."
+    )
+    room = TELEGRAM_TEXT_UNITS_MAX - units(f"{notice}\n\n\n\n{standing}")
+    about = _fitted("\n".join(_in_short(question)), room)
+    return Rendered(f"{notice}\n\n{about}\n\n{standing}", False, about)
+
+
+def closed(headline: str, about: str) -> str:
+    """The message about a question that has ended."""
+    return _fitted(f"{headline}\n\n{about}".strip(), TELEGRAM_TEXT_UNITS_MAX)
+
+
+def units(text: str) -> int:
+    """How Telegram counts: UTF-16 units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def one_line(text: str, chars_max: int = SHOWN_CHARS_MAX) -> str:
+    """Text that may hold anything, as a part of a line of ours."""
+    line = _unbroken(text)
+    return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
+
+
+def moment(at: float) -> str:
+    """`2026-03-04 12:00:05 UTC`"""
+    return iso(at)[:19].replace("T", " ") + " UTC"
+
+
+def _in_full(question: Question) -> Iterator[str]:
+    yield from _heading(question)
+    yield "Will do:"
+    for signature in question.signatures:
+        yield from _framed(signature)
+    yield "Arguments, as the agent gave them:" if question.args else "Arguments: none"
+    for name, value in _sensitive_first(question):
+        yield f"{_unbroken(name)}{_mark(question, name)}{_kind(value)}:"
+        yield from _framed(_text(value))
+    yield from _reasons(question)
+
+
+def _in_short(question: Question) -> Iterator[str]:
+    """What fits always: short values in full, of long ones size and hash."""
+    yield from _heading(question)
+    yield "Will do:"
+    for signature in question.signatures[:_CUT_SIGNATURES_MAX]:
+        yield f"{_FRAME}{_shortened(signature)}"
+    if len(question.signatures) > _CUT_SIGNATURES_MAX:
+        yield f"and {len(question.signatures) - _CUT_SIGNATURES_MAX} more"
+    data = canonical(dict(question.args))
+    yield f"Arguments: {len(data)} bytes, sha256 {sha256_hex(data)}"
+    for name, value in _sensitive_first(question)[:_CUT_ARGUMENTS_MAX]:
+        yield f"{one_line(name, _CUT_CHARS_MAX)}{_mark(question, name)}{_kind(value)}:"
+        yield f"{_FRAME}{_shortened(_text(value))}"
+    if len(question.args) > _CUT_ARGUMENTS_MAX:
+        yield f"and {len(question.args) - _CUT_ARGUMENTS_MAX} more"
+
+
+def _heading(question: Question) -> Iterator[str]:
+    owner = f" (of {one_line(question.owner)})" if question.owner else ""
+    yield f"Agent {one_line(question.agent_id)}{owner} asks to use {one_line(question.tool)}"
+    yield f"Project: {one_line(question.project)}"
+    yield f"Call: {one_line(question.call_id)}"
+
+
+def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
+    if question.approver_roles:
+        yield f"For approvers with role: {one_line(', '.join(question.approver_roles))}"
+    if question.approvers_required > 1:
+        so_far = f": {one_line(', '.join(approved_by))}" if approved_by else ""
+        yield f"Approvals: {len(approved_by)} of {question.approvers_required}{so_far}"
+    yield f"Answer before {moment(question.expires_at)}"
+
+
+def _reasons(question: Question) -> Iterator[str]:
+    if question.reasons:
+        yield "Why a person is asked:"
+    for reason in question.reasons:
+        yield from _framed(": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key))))
+
+
+def _sensitive_first(question: Question) -> list[tuple[str, Json]]:
+    first = [(name, question.args[name]) for name in question.sensitive if name in question.args]
+    return [*first, *((name, value) for name, value in question.args.items() if name not in question.sensitive)]
+
+
+def _mark(question: Question, name: str) -> str:
+    return " (sensitive)" if name in question.sensitive else ""
+
+
+def _kind(value: Json) -> str:
+    """What the same characters could also stand for, or how far down to read."""
+    if not isinstance(value, str):
+        return " (JSON)"
+    lines = value.count("\n") + 1
+    return f" ({lines} lines)" if lines > 1 else "" if value else " (empty)"
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else canonical(value).decode()
+
+
+def _framed(text: str) -> Iterable[str]:
+    return (f"{_FRAME}{line}" for line in _shown(text).split("\n"))
+
+
+def _shown(text: str) -> str:
+    """Nothing invisible in it, nor blanks that push the rest out of sight."""
+    return _LONG_BLANKS.sub(lambda found: f"U+{ord(found[0][0]):04X}×{len(found[0])}", visible(text))
+
+
+def _unbroken(text: str) -> str:
+    return _shown(text).replace("\n", "U+000A").replace("\t", "U+0009")
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _CUT_CHARS_MAX:
+        return one_line(text)
+    return f"{one_line(text, _CUT_CHARS_MAX)}~sha256:{sha256_hex(text.encode('utf-8', 'surrogatepass'))}"
+
+
+def _fitted(text: str, units_max: int) -> str:
+    if units(text) <= units_max:
+        return text
+    encoded = text.encode("utf-16-le")[: 2 * (units_max - 1)]
+    return encoded.decode("utf-16-le", "ignore") + "…"

@@ -1,0 +1,171 @@
+"""One agent's connection: requests in, answers out in whatever order they are reached, each exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from starlette.types import Receive, Send
+
+from agent_gate.doors.websocket import rpc
+from agent_gate.doors.websocket.methods import METHODS, Session
+from agent_gate.doors.websocket.rpc import Request, RpcError
+from agent_gate.doors.wire import Rpc
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import (
+    INTAKE_BACKLOG_MAX,
+    INTAKE_PAUSE_S,
+    PLANS_UNDER_WAY_MAX,
+    REQUESTS_IN_FLIGHT_MAX,
+    UNSENT_BYTES_MAX,
+)
+from agent_gate.model.outcome import Outcome, Status
+
+_log = logging.getLogger(__name__)
+
+POLICY_VIOLATION, UNSUPPORTED, RESTART, TRY_LATER = 1008, 1003, 1012, 1013
+"""Codes with which a connection is closed."""
+
+CLOSING = Problem(2006, "the server is about to end", "connect again in a moment and repeat the request", "admit")
+
+
+class Connection:
+    def __init__(self, session: Session, send: Send) -> None:
+        self._session, self._send_event = session, send
+        self._closing = session.hall.closing
+        self._ledger = session.hall.gate.ledger
+        self._answering: set[asyncio.Task[None]] = set()
+        self._plans: set[asyncio.Task[None]] = set()
+        self._unsent_bytes = 0
+        self._untold: list[Outcome] = []
+        """How calls ended whose agent had gone before it could be told."""
+
+    async def serve(self, receive: Receive) -> None:
+        """Until the agent goes; what it asked for goes on, and its outcomes wait for it."""
+        try:
+            while (event := await receive())["type"] == "websocket.receive":
+                text = event.get("text")
+                if text is None:
+                    await self.close(UNSUPPORTED, "binary messages are not taken")
+                    return
+                await self._take(text)
+                # A flood stays in the sockets rather than in memory.
+                while self._ledger.figures().waiting > INTAKE_BACKLOG_MAX:  # noqa: ASYNC110 -- a thread empties it
+                    await asyncio.sleep(INTAKE_PAUSE_S)
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        for task in self._answering - self._plans:
+            task.cancel()
+        if self._answering:  # a plan goes on to its end
+            await asyncio.wait(self._answering)
+        for outcome in self._untold:
+            with suppress(GateError):
+                await self._keep(outcome)
+
+    async def _keep(self, outcome: Outcome) -> None:
+        hall = self._session.hall
+        if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
+            await hall.mailbox.keep(self._session.agent, outcome)
+
+    async def _take(self, text: str) -> None:
+        try:
+            request = rpc.read(text)
+        except RpcError as refused:
+            await self.send(rpc.error(refused.id, refused))
+            return
+        problem = self._refusal(request)
+        if problem is None:
+            self._start(request)
+        elif not request.is_notification:
+            await self.send(rpc.error(request.id, problem))
+
+    def _refusal(self, request: Request) -> RpcError | None:
+        """Why a request is not even begun."""
+        if request.method not in METHODS:
+            names = ", ".join(METHODS)
+            return RpcError(Rpc.UNKNOWN_METHOD, f"unknown method `{request.method[:50]}`; there are {names}")
+        if self._closing.is_set():
+            return RpcError(Rpc.FAILED, str(CLOSING), refused(request, CLOSING).to_json())
+        crowded = len(self._plans) >= PLANS_UNDER_WAY_MAX and request.method == "execute_plan"
+        if crowded or len(self._answering) >= REQUESTS_IN_FLIGHT_MAX:
+            problem = Problem(
+                1012,
+                f"{len(self._answering)} requests of this connection are unanswered",
+                "wait for answers, or open another connection",
+                "admit",
+            )
+            return RpcError(Rpc.TOO_MANY, str(problem), refused(request, problem).to_json())
+        return None
+
+    def _start(self, request: Request) -> None:
+        task = asyncio.get_running_loop().create_task(self._answer(request))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+        if request.method == "execute_plan":
+            self._plans.add(task)
+            task.add_done_callback(self._plans.discard)
+
+    async def _answer(self, request: Request) -> None:
+        text, outcome = await self._reply(request)
+        if request.is_notification:
+            return
+        told = False
+        try:
+            told = await self.send(text)
+        finally:
+            if not told and outcome is not None:
+                self._untold.append(outcome)
+
+    async def _reply(self, request: Request) -> tuple[str, Outcome | None]:
+        """The answer as text, and the outcome in it where a call ended."""
+        try:
+            reached = await METHODS[request.method](self._session, request.params)
+        except RpcError as error:
+            return rpc.error(request.id, error), None
+        except GateError as error:
+            return rpc.error(request.id, RpcError.of(error.problem)), None
+        except Exception as error:
+            _log.exception("a request of agent %s failed", self._session.agent.id)
+            told = f"the gate itself failed: {type(error).__name__}"
+            return rpc.error(request.id, RpcError(Rpc.INTERNAL, told)), None
+        if not isinstance(reached, Outcome):
+            return rpc.result(request.id, reached), None
+        return rpc.outcome(request.id, reached), reached
+
+    async def send(self, text: str) -> bool:
+        """Waits while the agent is slow to read; whether it was still there."""
+        size = len(text)
+        self._unsent_bytes += size
+        try:
+            if self._unsent_bytes > UNSENT_BYTES_MAX:
+                await self.close(TRY_LATER, "answers are not being read")
+                return False
+            await self._send_event({"type": "websocket.send", "text": text})
+        except (OSError, RuntimeError):  # it has gone, or was closed from here
+            return False
+        finally:
+            self._unsent_bytes -= size
+        return True
+
+    async def close(self, code: int, reason: str) -> None:
+        with suppress(OSError, RuntimeError):  # it has gone, or is closed already
+            await self._send_event({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def say_goodbye(self) -> None:
+        """The server ends: the agent is told, gets the answers that are still to come, and is let go."""
+        await self.send(rpc.notification("closing", {"reason": CLOSING.detail, "suggestion": CLOSING.suggestion}))
+        while self._answering:
+            await asyncio.wait(self._answering)
+        await self.close(RESTART, "the server ends")
+
+
+def refused(request: Request, problem: Problem) -> Outcome:
+    given = request.params.get("request_id")
+    return Outcome(call_id="", request_id=given if type(given) is str else "", status=_status(problem), error=problem)
+
+
+def _status(problem: Problem) -> Status:
+    return Status.DENIED if problem.code < 2000 else Status.ERROR

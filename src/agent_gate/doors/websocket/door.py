@@ -1,0 +1,141 @@
+"""Who comes in by the WebSocket: each socket says whose it is, in time, before it is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import suppress
+
+from starlette.requests import HTTPConnection
+from starlette.types import Receive, Scope, Send
+
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.http import STRANGER, bearer_token
+from agent_gate.doors.websocket import rpc
+from agent_gate.doors.websocket.connection import CLOSING, POLICY_VIOLATION, RESTART, TRY_LATER, Connection
+from agent_gate.doors.websocket.methods import Session
+from agent_gate.doors.websocket.params import checked
+from agent_gate.doors.websocket.rpc import Request, RpcError
+from agent_gate.doors.wire import Rpc
+from agent_gate.model.call import Agent
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import AGENT_CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
+
+KNOWN = "agent_gate.known"
+"""An extension of ASGI by which a server lets itself be told that a socket has said whose it is."""
+UNKNOWN = Problem(6002, "the token is no agent's here", "send `auth` with a token of the configuration")
+UNNAMED = Problem(6002, "the first message must be `auth`", "send `auth` with the agent's token first")
+
+
+class Door:
+    """An ASGI application: one call of it is one socket."""
+
+    def __init__(self, hall: Hall) -> None:
+        self._hall = hall
+        self._handshakes: dict[asyncio.Timeout, None] = {}
+        """Those under way, the oldest first."""
+        self._connections: dict[Connection, None] = {}
+        self._of_agent: Counter[str] = Counter()
+        self._farewell: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # that it wants to connect
+        await send({"type": "websocket.accept"})
+        with suppress(OSError):  # it has gone
+            session = await self._identified(scope, receive, send)
+            if session is not None:
+                if (server := scope.get("extensions", {}).get(KNOWN)) is not None:
+                    server["now"]()
+                await self._serve(session, receive, send)
+
+    async def _identified(self, scope: Scope, receive: Receive, send: Send) -> Session | None:
+        """Whose socket it is; None where it does not say so in time, or is refused."""
+        if len(self._handshakes) >= HANDSHAKES_MAX:
+            # Silent sockets do not keep others out: the oldest of them has had the most time.
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.reschedule(0)
+        try:
+            async with asyncio.timeout(HANDSHAKE_TIMEOUT_S) as handshake:
+                self._handshakes[handshake] = None
+                try:
+                    return await self._handshake(scope, receive, send)
+                finally:
+                    self._handshakes.pop(handshake, None)
+        except TimeoutError:
+            await _close(send, POLICY_VIOLATION, "nobody said in time whose socket it is")
+        except RpcError as refused:
+            await send({"type": "websocket.send", "text": rpc.error(refused.id, refused)})
+            await _close(send, POLICY_VIOLATION, "not authenticated")
+        return None
+
+    async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> Session | None:
+        token = bearer_token(HTTPConnection(scope))
+        if token is not None:
+            return Session(self._hall, self._agent(token))
+        event = await receive()
+        if event["type"] != "websocket.receive":
+            return None
+        request = self._first(event.get("text"))
+        session = Session(self._hall, self._agent(request.params["token"], request.id))
+        try:
+            greeting = await session.greeting()
+        except GateError as error:
+            told = RpcError.of(error.problem)
+            raise RpcError(told.code, told.message, told.data, request.id) from None
+        if not request.is_notification:
+            await send({"type": "websocket.send", "text": rpc.result(request.id, greeting)})
+        return session
+
+    def _first(self, text: str | None) -> Request:
+        """The request `auth`; anything else is not listened to."""
+        if text is None:
+            raise RpcError(Rpc.INVALID_REQUEST, "binary messages are not taken")
+        request = rpc.read(text)
+        if request.method != "auth":
+            raise self._turned_away(UNNAMED, request.id)
+        try:
+            checked(request.params, ("token",))
+        except RpcError as wrong:
+            raise RpcError(wrong.code, wrong.message, id=request.id) from None
+        return request
+
+    def _agent(self, token: str, request_id: str | int | None = None) -> Agent:
+        agent = self._hall.identities.agent(token)
+        if agent is None:
+            raise self._turned_away(UNKNOWN, request_id)
+        return agent
+
+    def _turned_away(self, problem: Problem, request_id: str | int | None) -> RpcError:
+        self._hall.gate.count_refusal(STRANGER, problem)
+        return RpcError(Rpc.NOT_AUTHENTICATED, str(problem), {"error": problem.to_json()}, request_id)
+
+    async def _serve(self, session: Session, receive: Receive, send: Send) -> None:
+        agent_id = session.agent.id
+        if self._hall.closing.is_set():
+            await _close(send, RESTART, CLOSING.name)
+            return
+        if self._of_agent[agent_id] >= AGENT_CONNECTIONS_MAX:
+            await _close(send, TRY_LATER, "too many connections of this agent")
+            return
+        connection = Connection(session, send)
+        if self._farewell is None:
+            self._farewell = asyncio.create_task(self._say_goodbye())
+        self._connections[connection] = None
+        self._of_agent[agent_id] += 1
+        try:
+            await connection.serve(receive)
+        finally:
+            del self._connections[connection]
+            self._of_agent[agent_id] -= 1
+            if not self._connections and not self._hall.closing.is_set():
+                self._farewell.cancel()
+                self._farewell = None
+
+    async def _say_goodbye(self) -> None:
+        await self._hall.closing.wait()
+        await asyncio.gather(*(connection.say_goodbye() for connection in list(self._connections)))
+
+
+async def _close(send: Send, code: int, reason: str) -> None:
+    await send({"type": "websocket.close", "code": code, "reason": reason})

@@ -1,0 +1,133 @@
+"""What an agent can ask for over its connection, by the names of JSON-RPC methods."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from agent_gate.config import load_plan
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.shapes import offered_to, run_to_json, tool_to_json
+from agent_gate.doors.websocket.params import checked, ids_of, mode_of, wrong
+from agent_gate.doors.websocket.rpc import RpcError
+from agent_gate.doors.wire import Rpc, rpc_of_problem
+from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.outcome import Outcome
+from agent_gate.model.tool import Json
+from agent_gate.plans import run_plan
+
+DOOR = "websocket"
+_CALL = ("request_id", "project", "confirmed", "mode", "wait")
+_SIMULATED = ("args", "project", "confirmed", "mode")
+
+Method: TypeAlias = Callable[["Session", Mapping[str, Json]], Awaitable[Json | Outcome]]
+
+
+class Session:
+    """One agent at the hall's doors; where the agent is told an error, an RpcError or GateError is raised."""
+
+    def __init__(self, hall: Hall, agent: Agent) -> None:
+        self.hall, self.agent = hall, agent
+        self._gate, self._mailbox = hall.gate, hall.mailbox
+
+    async def greeting(self) -> Json:
+        pending = await self._mailbox.count(self.agent)
+        return {"status": "authenticated", "agent_id": self.agent.id, "pending": pending}
+
+    async def auth(self, params: Mapping[str, Json]) -> Json:
+        """Once more on a connection that has said who it is."""
+        given = checked(params, ("token",))
+        if self.hall.identities.agent(given["token"]) is not self.agent:
+            raise RpcError(Rpc.NOT_AUTHENTICATED, "this connection is another agent's; open a new one")
+        return await self.greeting()
+
+    async def tool_request(self, params: Mapping[str, Json]) -> Outcome:
+        given = checked(params, ("tool",), ("args", *_CALL))
+        return await self._call(given["tool"], given.get("args", {}), given)
+
+    async def revert(self, params: Mapping[str, Json]) -> Outcome:
+        given = checked(params, (), ("snapshot_id", "call_id", *_CALL))
+        if ("snapshot_id" in given) == ("call_id" in given):
+            raise wrong("give either `snapshot_id` or `call_id`")
+        if "snapshot_id" in given:
+            return await self._call("state.revert", {"snapshot_id": given["snapshot_id"]}, given)
+        return await self._call("gate.revert", {"call_id": given["call_id"]}, given)
+
+    async def get_state(self, params: Mapping[str, Json]) -> Outcome:
+        """The project's whole document as `data`: a call of `state.get` like any other, judged and recorded."""
+        given = checked(params, (), ("project",))
+        return await self._call("state.get", {"path": ""}, given)
+
+    async def _call(self, tool: str, args: Mapping[str, Json], options: Mapping[str, Any]) -> Outcome:
+        return await self._gate.submit(
+            CallRequest(
+                self.agent,
+                tool,
+                args,
+                options.get("project", "default"),
+                options.get("request_id"),
+                options.get("confirmed", False),
+                mode_of(options),
+                wait=options.get("wait", True),
+                door=DOOR,
+            )
+        )
+
+    async def simulate(self, params: Mapping[str, Json]) -> Outcome:
+        given = checked(params, ("tool",), _SIMULATED)
+        request = CallRequest(
+            self.agent,
+            given["tool"],
+            given.get("args", {}),
+            given.get("project", "default"),
+            confirmed=given.get("confirmed", False),
+            mode=mode_of(given),
+            door=DOOR,
+        )
+        outcome, _ = await self._gate.simulate(request)
+        return outcome
+
+    async def execute_plan(self, params: Mapping[str, Json]) -> Json:
+        given = checked(params, ("plan",), ("project", "mode"))
+        mode = mode_of(given)
+        run = await run_plan(
+            self._gate,
+            load_plan(given["plan"]),
+            project=given.get("project", "default"),
+            agent=self.agent,
+            mode=mode.value if mode else None,
+        )
+        if run.problem:
+            raise RpcError(rpc_of_problem(run.problem), str(run.problem), run_to_json(run))
+        return run_to_json(run)
+
+    async def cancel(self, params: Mapping[str, Json]) -> Json:
+        """How the call that was taken back ended; whoever waits for it is told the same."""
+        given = checked(params, ("request_id",))
+        return (await self._gate.withdraw(self.agent, given["request_id"])).to_json()
+
+    async def get_pending_results(self, params: Mapping[str, Json]) -> Json:
+        checked(params)
+        return {"results": [outcome.to_json() for outcome in await self._mailbox.results(self.agent)]}
+
+    async def ack_results(self, params: Mapping[str, Json]) -> Json:
+        ids = ids_of(checked(params, ("ids",)))
+        return {"acknowledged": await self._mailbox.acknowledge(self.agent, ids)}
+
+    async def list_tools(self, params: Mapping[str, Json]) -> Json:
+        checked(params)
+        return {"tools": [tool_to_json(tool) for tool in offered_to(self.agent, self._gate)]}
+
+
+METHODS: Mapping[str, Method] = {
+    "auth": Session.auth,
+    "tool_request": Session.tool_request,
+    "get_pending_results": Session.get_pending_results,
+    "ack_results": Session.ack_results,
+    "cancel": Session.cancel,
+    "list_tools": Session.list_tools,
+    "execute_plan": Session.execute_plan,
+    "simulate": Session.simulate,
+    "get_state": Session.get_state,
+    "revert": Session.revert,
+}

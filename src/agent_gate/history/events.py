@@ -1,0 +1,54 @@
+"""What happened at the gate itself, beside the calls: policies, the switch, and who was turned away."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_gate.ledger.reader import rows_of
+from agent_gate.model.codec import restore
+from agent_gate.model.entry import GATE_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvent:
+    at: str
+    seq: int
+    text: str
+
+
+def last_events(reader: sqlite3.Connection, limit: int) -> list[GateEvent]:
+    """The newest first, each in one sentence."""
+    rows = rows_of(
+        reader,
+        "SELECT at, seq, kind, body FROM entries WHERE project = ? ORDER BY seq DESC LIMIT ?",
+        GATE_PROJECT,
+        limit,
+    )
+    return [GateEvent(at, seq, _told(kind, body)) for at, seq, kind, body in rows]
+
+
+def _told(kind: str, body: str | None) -> str:
+    try:
+        fields = restore(body.encode()) if body is not None else {}
+    except ValueError:
+        fields = {}
+    match kind, fields:
+        case "policy", {"policy_hash": str(hash)}:
+            return f"policy {hash[:12]} came into force"
+        case "tools", _:
+            return "the tools that are offered were recorded"
+        case "project", {"action": action, "by": by}:
+            return f"{action} by {by}" + (f": {fields['reason']}" if fields.get("reason") else "")
+        case "door", {"refused": list(refused)}:
+            return "; ".join(_refused(line) for line in refused)
+        case "door", {"refused_answer": {"answer": answer, "by": by, "call_id": call_id, "error": error}}:
+            return f"the answer `{answer}` of {by} to call {call_id} did not count: {error.get('detail', '')}"
+        case _:
+            return kind
+
+
+def _refused(line: Mapping[str, Any]) -> str:
+    return f"{line.get('agent_id')} was turned away: {line.get('why')}, {line.get('count')} times"

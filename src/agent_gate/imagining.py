@@ -1,0 +1,121 @@
+"""What would happen: calls go their way as far as that changes nothing and asks nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agent_gate.model.call import CallRequest
+from agent_gate.model.charge import Charge
+from agent_gate.model.codec import restore
+from agent_gate.model.ending import Ending
+from agent_gate.model.entry import ProjectState
+from agent_gate.model.errors import Problem
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.tool import Effect
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.pipeline.admit import Admitted, Turned
+from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.perform import NOT_PERFORMED
+from agent_gate.ports import Prepared
+from agent_gate.way import Way
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """Where a simulation has come to: the virtual state, and what its steps so far would have counted against."""
+
+    state: ProjectState
+    charges: tuple[Charge, ...] = ()
+
+
+class Imagining(Way):
+    """Simulates and explains calls."""
+
+    async def simulate(
+        self,
+        request: CallRequest,
+        so_far: Imagined | None = None,
+        *,
+        with_reads: bool = False,
+        with_previews: bool = False,
+        as_if_agreed: bool = False,
+    ) -> tuple[Outcome, Imagined | None]:
+        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
+
+        Reads and previews do run something on this machine: an agent's door leaves them off.
+        `as_if_agreed` goes on where a person would be asked: it shows that person what an approval would lead to.
+        """
+        request, started_at = replace(request, simulate=True), self.clock.now()
+        imagined = await self._imagine(request, so_far)
+        if isinstance(imagined, Problem):
+            return replace(self._refusal(request, imagined), simulated=True), so_far
+        prepared, so_far = imagined
+        state, verdict = so_far.state, decide(prepared, self.judge)
+        agreed = as_if_agreed and verdict.decision is Decision.ASK
+        try:
+            ending = await self._simulated_ending(
+                prepared,
+                replace(verdict, decision=Decision.ALLOW) if agreed else verdict,
+                state,
+                with_reads,
+                with_previews,
+            )
+        finally:
+            prepared.release()
+        outcome = replace(self._stages.settler.outcome(prepared, verdict, ending, started_at, None), simulated=True)
+        if ending.status not in (Status.SUCCESS, Status.PENDING_APPROVAL):
+            return outcome, so_far
+        # What goes on after a question goes on because somebody agreed: what that step counts against is used up.
+        charges = (*so_far.charges, *prepared.charges)
+        if ending.next_state is None:
+            return outcome, Imagined(state, charges)
+        moved = ProjectState(state.version + 1, restore(ending.next_state.document))
+        outcome = replace(outcome, state_version=moved.version, state_diff=ending.next_state.diff)
+        return outcome, Imagined(moved, charges)
+
+    async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
+        """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
+        request = replace(request, simulate=True)
+        imagined = await self._imagine(request, None)
+        if isinstance(imagined, Problem):
+            return replace(self._refusal(request, imagined), simulated=True), None
+        prepared, _ = imagined
+        prepared.release()
+        verdict = decide(prepared, self.judge)
+        if verdict.problem is not None:
+            ending = Ending.denied(verdict.problem)
+        else:
+            ending = Ending(Status.PENDING_APPROVAL if verdict.decision is Decision.ASK else Status.SUCCESS)
+        outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
+        return replace(outcome, simulated=True, state_diff=None), verdict
+
+    async def _imagine(self, request: CallRequest, so_far: Imagined | None) -> tuple[Prepared, Imagined] | Problem:
+        """The call bound where the simulation has come to, or why it would not get so far."""
+        admitted = await self._stages.admission.admit(replace(request, request_id=None), "")
+        if isinstance(admitted, Turned):
+            return admitted.problem
+        assert isinstance(admitted, Admitted)
+        if so_far is None:
+            so_far = Imagined(await self.ledger.state(request.project))
+        bind = self._stages.binder.bind
+        prepared = await bind(request, admitted.args, "", self.judge, so_far.state, so_far.charges)
+        return prepared if isinstance(prepared, Problem) else (prepared, so_far)
+
+    async def _simulated_ending(
+        self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool, with_previews: bool
+    ) -> Ending:
+        if verdict.problem is not None:
+            return Ending.denied(verdict.problem)
+        if verdict.decision is Decision.ASK:
+            return Ending(Status.PENDING_APPROVAL, message="a person would have to agree")
+        if prepared.transition is not None:
+            schema = await self.ledger.state_schema(prepared.call.request.project)
+            return self._stages.performer.transit(prepared, state, schema)
+        if with_reads and prepared.declaration.effect is Effect.READ:
+            return await self._stages.performer.act(prepared)
+        if with_previews and prepared.preview is not None:
+            return await self._stages.performer.preview(prepared)
+        return Ending(Status.SUCCESS, message=NOT_PERFORMED)
+
+    def _refusal(self, request: CallRequest, problem: Problem) -> Outcome:
+        return self._stages.settler.refusal(request, "", problem, self.clock.now())

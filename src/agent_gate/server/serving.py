@@ -1,0 +1,176 @@
+"""One server from its start to its end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from socket import socket
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from agent_gate.app import Standing, open_gate
+from agent_gate.bindings.surroundings import real_directory
+from agent_gate.config import Config
+from agent_gate.desk import Desk
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.identity import Identities
+from agent_gate.doors.observe import Observation, configure_logs, secrets_of
+from agent_gate.history.projects import Projects
+from agent_gate.mailbox import Mailbox
+from agent_gate.model.errors import ConfigError, ToolError
+from agent_gate.model.limits import DRAIN_S
+from agent_gate.model.tool import Json
+from agent_gate.policy_watch import PolicyWatch
+from agent_gate.runtime import Gate
+from agent_gate.server.app import build_app
+from agent_gate.server.signals import Signals
+from agent_gate.server.sockets import Server
+from agent_gate.server.starting import Settings, bound_socket
+
+if TYPE_CHECKING:
+    from agent_gate.doors.telegram import TelegramMessenger
+
+Tell = Callable[[str, str, Mapping[str, Json]], None]
+"""What happens: a word for it, a line for people, and the same for machines."""
+
+
+def run(settings: Settings, tell: Tell, log_level: str = "warning") -> None:
+    """Serve until a signal ends it; `tell` says to whoever started it what happens."""
+    configure_logs(log_level, secrets_of(settings.config))
+    _allow_many_sockets()
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with bound_socket(settings.config.gateway) as listener, runner:
+        runner.run(serve(settings, listener, tell))
+
+
+async def serve(settings: Settings, listener: socket, tell: Tell) -> None:
+    async with _hall(settings) as hall:
+        watch = _policy_watch(settings)
+        reloads: set[asyncio.Task[None]] = set()
+
+        def reload() -> None:
+            task = asyncio.create_task(_reload(watch, hall.gate, tell))
+            reloads.add(task)
+            task.add_done_callback(reloads.discard)
+
+        def ending() -> None:
+            tell("ending", "ending: what runs is settled, nothing more is taken in; once more ends at once", {})
+
+        observation = Observation(hall)
+        with Signals(ending, reload) as signals:
+            taken = await hall.mailbox.take_over_held(hall.identities.agents)
+            server = Server(build_app(hall, observation), settings.tls)
+            serving = asyncio.create_task(server.serve([listener]))
+            _announce(tell, settings, listener, taken)
+            ended = asyncio.create_task(signals.end.wait())
+            async with observation.watching():
+                await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+            await _wind_down(hall, server, serving)
+
+
+async def _wind_down(hall: Hall, server: Server, serving: asyncio.Task[None]) -> None:
+    """Doors refuse what is new and tell who is connected; what runs is settled; answers are taken; then it ends."""
+    hall.closing.set()
+    server.stop_listening()
+    await hall.gate.close()
+    answering = server.server_state.tasks
+    if answering:
+        await asyncio.wait(answering, timeout=DRAIN_S)
+    server.should_exit = True
+    await serving
+
+
+@asynccontextmanager
+async def _hall(settings: Settings) -> AsyncIterator[Hall]:
+    config = settings.config
+    identities = Identities(config)
+    messenger = _messenger(config)
+    async with AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(
+            open_gate(
+                settings.policy_path,
+                settings.db,
+                approvers=tuple(identities.approvers.values()),
+                notifier=messenger,
+                approval_timeout_s=config.approval_timeout,
+                own_files=settings.secret_files,
+                protected_files=settings.protected_files,
+            )
+        )
+        await _create_projects(config, gate)
+        hall = Hall(gate, Desk(gate), Mailbox(gate), identities, config, settings.db)
+        if messenger is not None:
+            messenger.attach(hall)
+            hall.checks["messenger"] = partial(_is_healthy, messenger)
+            stack.push_async_callback(messenger.close)
+            await messenger.start()
+        yield hall
+
+
+async def _is_healthy(messenger: TelegramMessenger) -> bool:
+    return messenger.healthy()
+
+
+def _messenger(config: Config) -> TelegramMessenger | None:
+    if config.messenger is None or config.messenger.telegram is None:
+        return None
+    # An extra: python-telegram-bot need not be installed where nobody is asked that way.
+    from agent_gate.doors.telegram import TelegramMessenger  # noqa: PLC0415
+
+    return TelegramMessenger(config.messenger.telegram)
+
+
+async def _create_projects(config: Config, gate: Gate) -> None:
+    """Those of the configuration that are not there yet; one that is there stays as it is."""
+    projects = Projects(gate.ledger, gate.clock, gate.ids, "config")
+    for name, project in config.projects.items():
+        if await gate.ledger.head(name) is None:
+            try:
+                await projects.create(name, dict(project.initial_state), project.state_schema)
+            except ToolError as error:
+                raise ConfigError(
+                    f"projects.{name}: {error.problem.detail}", suggestion=error.problem.suggestion
+                ) from None
+
+
+def _policy_watch(settings: Settings) -> PolicyWatch:
+    standing = Standing(
+        real_directory(None), settings.db, settings.policy_path, settings.secret_files, settings.protected_files
+    )
+    return PolicyWatch(settings.policy_path, standing.judge)
+
+
+async def _reload(watch: PolicyWatch, gate: Gate, tell: Tell) -> None:
+    in_force = await watch.reload(gate)
+    text = "the policy was loaded again" if in_force else "the policy was not loaded again; the old one stays in force"
+    tell("policy", text, {"loaded": in_force})
+
+
+def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> None:
+    host, port = settings.config.gateway.host, listener.getsockname()[1]
+    secure, place = "s" if settings.tls else "", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    fields = {
+        "url": f"http{secure}://{place}",
+        "console": f"http{secure}://{place}/console",
+        "agents": f"ws{secure}://{place}/ws",
+        "taken_over": taken,
+    }
+    lines = [
+        f"serving on {fields['url']}",
+        f"  people  {fields['console']}",
+        f"  agents  {fields['agents']}",
+        *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
+    ]
+    tell("serving", "\n".join(lines), fields)
+
+
+def _allow_many_sockets() -> None:
+    """Each agent is a file to the kernel, and what a shell allows by itself is soon used up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

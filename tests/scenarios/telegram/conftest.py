@@ -1,0 +1,37 @@
+"""A chat for each test: a gate, its messenger and a Bot API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.bot_api import BotApi
+from tests.chats import Chat, a_chat
+from tests.gates import HandClock, sender
+
+
+@pytest.fixture
+async def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def api(clock: HandClock) -> AsyncIterator[BotApi]:
+    async with BotApi(clock.now).serving() as serving:
+        yield serving
+
+
+@pytest.fixture
+def acts() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def chat(
+    tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Chat]:
+    monkeypatch.setattr("agent_gate.pipeline.tally.SUMMARY_INTERVAL_S", 0.005)
+    async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
+        yield chat

@@ -1,0 +1,244 @@
+"""Noise at the socket: whatever is sent, nobody else notices, no slot is kept, and the process goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_gate.doors import websocket
+from agent_gate.doors.websocket.door import Door
+from agent_gate.doors.websocket.methods import METHODS
+from agent_gate.model.limits import HEAD_BYTES_MAX, MESSAGE_BYTES_MAX
+from agent_gate.server import sockets
+from tests.gates import ASK_ALL, reader, rows, sender, soon, until
+from tests.servers import BOT_TOKEN, Served, a_raw_agent, a_server
+
+ROUNDS = 2_000 if os.environ.get("AGENT_GATE_THOROUGH") == "1" else 150
+SEED = int(os.environ.get("AGENT_GATE_SEED", "20261115"))
+AT_ONCE = 25
+RULES: Any = {"rules": [{"pattern": "note.read*", "action": "allow"}], "boundary": "deny_by_default"}
+
+UPGRADE = (
+    b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+AUTH = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "auth", "params": {"token": BOT_TOKEN}}).encode()
+WORDS = (
+    "jsonrpc",
+    "2.0",
+    "id",
+    "method",
+    "params",
+    "tool_request",
+    "note.read",
+    "args",
+    "auth",
+    "token",
+    "plan",
+    "ids",
+)
+
+
+def frame(payload: bytes, first: int = 0x81, *, masked: bool = True) -> bytes:
+    length = len(payload)
+    size = (
+        bytes([length])
+        if length < 126
+        else b"\x7e" + length.to_bytes(2)
+        if length < 65_536
+        else b"\x7f" + length.to_bytes(8)
+    )
+    mask = 0x80 if masked else 0
+    return bytes([first, size[0] | mask]) + size[1:] + (bytes(4) if masked else b"") + payload
+
+
+def some_json(chance: random.Random, depth: int = 0) -> Any:
+    kind = chance.randrange(9 if depth < 4 else 6)
+    if kind == 6:
+        return [some_json(chance, depth + 1) for _ in range(chance.randrange(4))]
+    if kind > 6:
+        return {chance.choice(WORDS): some_json(chance, depth + 1) for _ in range(chance.randrange(5))}
+    return [
+        None,
+        True,
+        chance.randrange(-5, 5),
+        chance.choice(WORDS),
+        chance.random(),
+        "\ud800x"[chance.randrange(2) :],
+    ][kind]
+
+
+def a_message(chance: random.Random) -> bytes:
+    """Something like a request."""
+    message = {"jsonrpc": "2.0", "id": some_json(chance, 3), "method": chance.choice([*METHODS, "x"])}
+    message["params"] = some_json(chance) if chance.random() < 0.7 else {"tool": "note.read", "args": some_json(chance)}
+    text = json.dumps(message if chance.random() < 0.8 else some_json(chance)).encode()
+    if chance.random() < 0.3:
+        place = chance.randrange(len(text) + 1)
+        text = text[:place] + chance.randbytes(chance.randrange(4)) + text[place + chance.randrange(4) :]
+    return text
+
+
+Noise = Callable[[random.Random], bytes]
+
+NOISES: Mapping[str, Noise] = {
+    "nothing": lambda chance: b"",
+    "no http": lambda chance: chance.randbytes(200),
+    "half a head": lambda chance: UPGRADE[: chance.randrange(len(UPGRADE))],
+    "a long head": lambda chance: UPGRADE[:-2] + b"X: " + b"x" * (2 * HEAD_BYTES_MAX),
+    "no upgrade": lambda chance: UPGRADE.replace(b"websocket", chance.choice([b"h2c", b"", b"\xff"])),
+    "silence": lambda chance: UPGRADE,
+    "any bytes": lambda chance: UPGRADE + chance.randbytes(chance.randrange(1, 300)),
+    "odd frames": lambda chance: UPGRADE + b"".join(
+        frame(chance.randbytes(chance.randrange(130)), chance.randrange(256), masked=chance.random() < 0.8)
+        for _ in range(3)
+    ),
+    "an endless frame": lambda chance: UPGRADE + b"\x81\xff" + (1 << chance.randrange(20, 63)).to_bytes(8) + bytes(5),
+    "a huge frame": lambda chance: UPGRADE + frame(AUTH) + frame(b"x" * (MESSAGE_BYTES_MAX + 1)),
+    "fragments without end": lambda chance: UPGRADE + frame(AUTH) + frame(b"{", 0x01) + frame(b"x", 0x00) * 50,
+    "binary": lambda chance: UPGRADE + frame(AUTH) + frame(chance.randbytes(40), 0x82),
+    "deep nesting": lambda chance: UPGRADE + frame(AUTH) + frame(b"[" * 100_000),
+    "not utf-8": lambda chance: UPGRADE + frame(AUTH) + frame(b'"\xff\xfe"'),
+    "before auth": lambda chance: UPGRADE + b"".join(frame(a_message(chance)) for _ in range(3)),
+    "after auth": lambda chance: UPGRADE + frame(AUTH) + b"".join(frame(a_message(chance)) for _ in range(20)),
+    "a close of its own": lambda chance: UPGRADE + frame(AUTH) + frame(chance.randbytes(chance.randrange(4)), 0x88),
+}  # fmt: skip
+
+
+@pytest.fixture
+def doors(monkeypatch: pytest.MonkeyPatch) -> list[Door]:
+    """Every door that is made, and limits that a test can wait for."""
+    made: list[Door] = []
+
+    class Noted(Door):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(websocket, "Door", Noted)
+    monkeypatch.setattr("agent_gate.doors.websocket.door.HANDSHAKE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(sockets, "HANDSHAKE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(sockets, "REQUEST_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(sockets, "GOODBYE_S", 0.1)
+    return made
+
+
+async def upgrade(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) -> None:
+    """Frames come after the server has agreed; those before that are lost."""
+    writing.write(UPGRADE)
+    head = await soon(reading.readuntil(b"\r\n\r\n"))
+    assert b" 101 " in head
+
+
+async def make_noise(server: Served, noise: bytes) -> None:
+    """Say it, and wait until the server has had enough, or leave in the middle."""
+    reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+    with suppress(OSError, EOFError):
+        if noise.startswith(UPGRADE):
+            await upgrade(reading, writing)
+        writing.write(noise.removeprefix(UPGRADE))
+        async with asyncio.timeout(0.6):
+            while await reading.read(65_536):
+                pass
+    writing.close()
+    with suppress(OSError):
+        await writing.wait_closed()
+
+
+async def test_noise_takes_no_slot_for_longer_than_a_handshake_may_last(tmp_path: Path, doors: list[Door]) -> None:
+    chance = random.Random(SEED)
+    async with a_server(tmp_path, RULES, reader([])) as server:
+        room = asyncio.Semaphore(AT_ONCE)
+
+        async def one(name: str) -> None:
+            async with room:
+                await make_noise(server, NOISES[name](chance))
+
+        async def agents() -> None:
+            for _ in range(10):
+                async with a_raw_agent(server) as agent:
+                    assert (await agent.ask("tool_request", tool="note.read"))["status"] == "success"
+
+        names = [*NOISES, *(chance.choice(list(NOISES)) for _ in range(ROUNDS))]
+        await asyncio.gather(agents(), *map(one, names))
+        [door] = doors
+        await until(lambda: not door._handshakes and not door._connections)
+        await agents()
+
+
+@pytest.mark.parametrize("noise", ["nothing", "half a head", "silence"])
+async def test_silence_is_ended_by_the_server(tmp_path: Path, doors: list[Door], noise: str) -> None:
+    async with a_server(tmp_path) as server:
+        reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+        writing.write(NOISES[noise](random.Random(1)))
+        with suppress(ConnectionError):
+            await soon(reading.read())  # to its end
+        writing.close()
+
+
+async def test_a_request_whose_body_does_not_come_is_ended(tmp_path: Path, doors: list[Door]) -> None:
+    head = b"POST /api/v1/calls HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\nAuthorization: Bearer "
+    async with a_server(tmp_path) as server:
+        reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+        writing.write(head + BOT_TOKEN.encode() + b"\r\nContent-Type: application/json\r\n\r\n{")
+        with suppress(ConnectionError):
+            await soon(reading.read())
+        writing.close()
+
+
+async def test_a_long_head_is_refused(tmp_path: Path) -> None:
+    async with a_server(tmp_path) as server:
+        reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+        writing.write(NOISES["a long head"](random.Random(1)))
+        assert b" 400 " in await soon(reading.readline())
+        writing.close()
+
+
+async def test_a_reader_that_takes_nothing_is_let_go_and_its_outcomes_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doors: list[Door]
+) -> None:
+    monkeypatch.setattr(sockets, "STALLED_S", 0.3)
+    acts: list[str] = []
+    async with a_server(tmp_path, RULES, reader(acts)) as server:
+        reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+        await upgrade(reading, writing)
+        writing.write(frame(AUTH))
+        assert b"authenticated" in await soon(reading.read(1_000))
+        size = 900_000
+        for number in range(30):
+            params = {"tool": "note.read", "request_id": f"r{number}", "args": {"text": "x" * size}}
+            message = {"jsonrpc": "2.0", "id": number, "method": "tool_request", "params": params}
+            writing.write(frame(json.dumps(message).encode()))
+        [door] = doors
+        await until(lambda: acts and not door._connections)
+        writing.transport.abort()
+        waiting = rows(server.gate, "SELECT request_id FROM waiting_results")
+        async with a_raw_agent(server) as agent:
+            results = (await agent.ask("get_pending_results"))["results"]
+            assert {one["request_id"] for one in results} == {row["request_id"] for row in waiting} > set()
+            repeated = await agent.ask("tool_request", tool="note.read", request_id="r0", args={"text": "x" * size})
+            assert repeated["status"] == "success"
+        assert len(acts) <= 30
+
+
+async def test_a_peer_that_answers_no_ping_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doors: list[Door]
+) -> None:
+    monkeypatch.setattr(sockets, "PING_INTERVAL_S", 0.05)
+    monkeypatch.setattr(sockets, "PING_TIMEOUT_S", 0.05)
+    async with a_server(tmp_path, ASK_ALL, sender([])) as server:
+        reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+        await upgrade(reading, writing)
+        writing.write(frame(AUTH))
+        with suppress(ConnectionError):
+            await soon(reading.read())
+        writing.close()
+        await until(lambda: not doors[0]._connections)
