@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import chain, commands, ledger, paths, rules, runs, startup, trial, urls
+from bench import chain, commands, ledger, paths, policy_agent, rules, runs, startup, trial, urls
 from bench.figure import Figure
 
 HERE = Path(__file__).parent
@@ -38,6 +38,7 @@ def _measure(directory: Path) -> Iterator[Figure]:
         urls.figures(),
         commands.figures(),
         chain.figures(),
+        policy_agent.figures(directory),
         ledger.figures(directory),
         runs.figures(directory),
         trial.figures(directory),

@@ -13,7 +13,19 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import uvloop
 
+from agent_gate.chain.builtin import builtin_policies
+from agent_gate.chain.executor import Executor
+from agent_gate.chain.registry import Registry
+from agent_gate.config import PolicyAgentConfig
+from agent_gate.doors.policy_agent.methods import handlers
+from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
+from agent_gate.doors.policy_agent.running import Running
+from agent_gate.doors.policy_agent.service import SERVICE, PolicyAgent
+from agent_gate.doors.policy_agent.structs import struct_of
+from agent_gate.system import SystemClock
+from agent_gate.toolkit.threads import BlockingPool
 from bench.figure import Figure, at_least
 
 CALLERS = 16
@@ -26,7 +38,7 @@ CHAIN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("body_size", {"max_bytes": 65_536}),
     ("remove_headers", {"headers": ["x-internal"]}),
 )
-SERVICE = "/agentgate.policy.v1.PolicyAgent"
+AGENT = f"/{SERVICE.full_name}"
 Round = Callable[[grpc.aio.Channel, bytes], Awaitable[float]]
 
 
@@ -43,9 +55,6 @@ def figures(directory: Path) -> Iterator[Figure]:
 
 
 def request() -> bytes:
-    from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
-    from agent_gate.doors.policy_agent.structs import struct_of
-
     headers = {
         "accept": "application/json", "accept-encoding": "gzip", "content-length": "256",
         "content-type": "application/json", "user-agent": "bench", "x-api-key": KEY, "x-internal": "1",
@@ -104,7 +113,7 @@ def _unary(method: str) -> Round:
 
 async def _streams(channel: grpc.aio.Channel, data: bytes) -> float:
     def opened() -> Callable[[], Awaitable[object]]:
-        stream: Any = channel.stream_stream(f"{SERVICE}/ExecutePoliciesStream")()
+        stream: Any = channel.stream_stream(f"{AGENT}/ExecutePoliciesStream")()
 
         async def caller() -> object:
             await stream.write(data)
@@ -115,7 +124,7 @@ async def _streams(channel: grpc.aio.Channel, data: bytes) -> float:
     return await _counted([opened() for _ in range(CALLERS)])
 
 
-_LOADS = {"echo": _unary("/bench/Echo"), "unary": _unary(f"{SERVICE}/ExecutePolicies"), "stream": _streams}
+_LOADS = {"echo": _unary("/bench/Echo"), "unary": _unary(f"{AGENT}/ExecutePolicies"), "stream": _streams}
 
 
 @contextmanager
@@ -133,17 +142,6 @@ def _served(directory: Path) -> Iterator[str]:
 
 
 async def _serve(path: str) -> None:
-    from agent_gate.chain.builtin import builtin_policies
-    from agent_gate.chain.executor import Executor
-    from agent_gate.chain.registry import Registry
-    from agent_gate.config import PolicyAgentConfig
-    from agent_gate.doors.policy_agent.methods import handlers
-    from agent_gate.doors.policy_agent.running import Running
-    from agent_gate.doors.policy_agent.service import SERVICE as DESCRIPTOR
-    from agent_gate.doors.policy_agent.service import PolicyAgent
-    from agent_gate.system import SystemClock
-    from agent_gate.toolkit.threads import BlockingPool
-
     async def echo(data: bytes, _: object) -> bytes:
         return data
 
@@ -154,7 +152,7 @@ async def _serve(path: str) -> None:
     agent = PolicyAgent(registry, Executor(registry, BlockingPool(1)), Running(config.max_concurrent_requests), config)
     bare = grpc.method_handlers_generic_handler("bench", {"Echo": grpc.unary_unary_rpc_method_handler(echo)})
     server = grpc.aio.server()
-    server.add_generic_rpc_handlers((handlers(DESCRIPTOR, agent.methods()), bare))
+    server.add_generic_rpc_handlers((handlers(SERVICE, agent.methods()), bare))
     server.add_insecure_port(f"unix:{path}")
     await server.start()
     print("serving", flush=True)
@@ -162,7 +160,5 @@ async def _serve(path: str) -> None:
 
 
 if __name__ == "__main__":
-    import uvloop
-
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(sys.argv[1]))

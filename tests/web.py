@@ -18,6 +18,7 @@ from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Notifier
 from agent_gate.services.http import HttpService
+from agent_gate.services.http.outbound import Outbound
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.system import RandomIds, SystemClock
 
@@ -123,6 +124,7 @@ async def a_gate_to(
     can_ask: bool = False,
     clock: Clock | None = None,
     tls: ssl.SSLContext | None = None,
+    outbound: Outbound | None = None,
 ) -> AsyncIterator[Gate]:
     """A whole gate whose only service is HTTP, into that web; with `tls` its connections are real ones."""
     clock, ids, judge = clock or SystemClock(), RandomIds(), Judge(load_policy(policy))
@@ -131,6 +133,7 @@ async def a_gate_to(
         ledger,
         clock,
         can_ask=can_ask,
+        outbound=outbound,
         resolver=web,
         network=None if tls else Wire(web),
         tls=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),

@@ -24,7 +24,7 @@ A mistake is one line on standard error, `agent-gate: name: detail; what to do`,
 | 2 | the command line is not one |
 | 3 | error |
 | 4 | an approval is pending, or expired |
-| 5 | cannot connect: there is no such database, or it cannot be opened |
+| 5 | cannot connect: there is no such database or server, or it cannot be opened |
 | 6 | verification found a mismatch |
 | 130 | interrupted |
 """

@@ -49,7 +49,7 @@ PROBES = """## Health, figures, logs, traces
 
 A token of its own for a monitoring system is that of an agent with `roles: [monitor]`: that role is in no policy
 unless you write it there, so it can look at the figures and do nothing. `readyz` looks at the ledger (a fresh reader
-reads, the writer takes work), at the messenger and at every service's `health_check`; one look is good for five seconds.
+reads, the writer takes work), at the messenger and at every service's `health_check`; one look is good for 5 seconds.
 
 `serve` logs to standard error, one JSON object a line; `--log-level` or `AGENT_GATE_LOG_LEVEL` is `warning` unless
 you say `info` (every request: method, path, status, duration, address; never a query, header or body) or `debug`.

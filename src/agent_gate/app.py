@@ -6,7 +6,7 @@ import hmac
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
@@ -41,6 +41,9 @@ from agent_gate.system import RandomIds, SystemClock
 from agent_gate.toolkit import Tool, hand_of
 from agent_gate.way import Stages
 
+if TYPE_CHECKING:
+    from agent_gate.services.http.outbound import Outbound
+
 PolicySource = Policy | str | Path | Mapping[str, Json]
 
 
@@ -68,6 +71,7 @@ async def open_gate(
     own_files: Sequence[str | Path] = (),
     protected_files: Sequence[str | Path] = (),
     services: Iterable[Service] | None = None,
+    outbound: Outbound | None = None,
     clock: Clock | None = None,
     ids: Ids | None = None,
 ) -> AsyncIterator[Gate]:
@@ -77,6 +81,7 @@ async def open_gate(
     none writes the file that `policy` names, nor `protected_files`.
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
+    `outbound` is the chain that requests of `http.get` go through.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
@@ -92,7 +97,7 @@ async def open_gate(
             StateService(),
             RevertService(ledger, registry.find),
             FilesystemService(standing.resolver()),
-            HttpService(ledger, clock, can_ask=can_ask),
+            HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(standing.working_dir, standing.resolver(), standing.look),
         ]
         theirs = installed() if services is None else services

@@ -47,6 +47,8 @@ class Passage:
     resolution: Resolution | None = None
     reserved: tuple[Charge, ...] = ()
     """What the ledger already counts for this call."""
+    args_json: bytes | None = None
+    """The arguments' canonical bytes, until they have been used."""
     bound: Prepared | None = None
     waiters: list[asyncio.Future[Outcome]] = field(default_factory=list)
     """One for each caller, so that one who gives up takes nothing from the others."""
@@ -92,12 +94,14 @@ class Passage:
     def resolution_fields(self) -> dict[str, str] | None:
         if self.resolution is None:
             return None
-        fields = {"resolution": self.resolution.how, "resolved_at": iso(self.resolution.at)}
-        if self.resolution.by:
-            fields["resolved_by"] = self.resolution.by
-        if self.grant:
-            fields["grant_id"] = self.grant.grant_id
-        return fields
+        fields = resolution_fields(self.resolution)
+        return fields | {"grant_id": self.grant.grant_id} if self.grant else fields
+
+
+def resolution_fields(resolution: Resolution) -> dict[str, str]:
+    """How an entry tells of it."""
+    fields = {"resolution": resolution.how, "resolved_at": iso(resolution.at)}
+    return fields | {"resolved_by": resolution.by} if resolution.by else fields
 
 
 def covers(approved: Question | None, verdict: Verdict) -> bool:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import uvloop
 
-from agent_gate.chain.builtin import builtin_policies
+from agent_gate.chain.configured import registry_of
 from agent_gate.chain.executor import Bounds, Executor
-from agent_gate.chain.registry import Registry, installed
 from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, ServicesConfig, StorageConfig, load_config
 from agent_gate.doors.observe import configure_logs, secrets_of
 from agent_gate.doors.policy_agent import serving
@@ -67,9 +66,7 @@ async def _serve(config: Config, tell: Tell) -> None:
 async def alone(config: Config) -> AsyncIterator[Path]:
     """An agent with every policy that needs no gate, ours and those of other packages."""
     assert config.policy_agent is not None
-    registry = Registry()
-    for policy in (*builtin_policies(SystemClock()), *installed()):
-        registry.register(policy)
+    registry = registry_of(SystemClock())
     executor = Executor(registry, BlockingPool(BLOCKING_THREADS_MAX), Bounds.of(config.policy_agent))
     async with serving(config, registry, executor) as path:
         yield path

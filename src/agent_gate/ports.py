@@ -217,6 +217,12 @@ class Ledger(Protocol):
         """An open question, its resolution if it has one, and who has approved so far."""
         ...
 
+    async def question_about(
+        self, agent_id: str, bound_hash: str
+    ) -> tuple[Question, str | None, tuple[str, ...]] | None:
+        """The oldest open question about exactly this, told as `question` tells it."""
+        ...
+
     async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:
         """The resolution of a question, if it has one, and who has approved so far."""
         ...
@@ -341,6 +347,8 @@ class Hand:
     service: str
     validate: Callable[[Json], str | None]
     """What is wrong with the arguments, or None."""
+    sign: Callable[[Mapping[str, Json]], tuple[str, ...]]
+    """The call's signatures, where no binder of the tool's own finds them."""
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     """Effects `read` and `write`."""
     transition: Transition | None = None

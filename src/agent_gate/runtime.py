@@ -130,7 +130,7 @@ class Gate(Imagining):
         if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
             return await self._join(*same, claim, request, call_id, started_at)
         pending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        passage = Passage(admitted.request, call_id, admitted.args, started_at, claim, pending)
+        passage = Passage(request, call_id, admitted.args, started_at, claim, pending, args_json=admitted.args_json)
         self.observer.reached(call_id, "admit", since)
         return await self._follow(passage, self._set_out(passage), request.wait)
 

@@ -8,7 +8,7 @@ import time
 from base64 import urlsafe_b64encode
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-POOL_BYTES = 1024
+POOL_BYTES = 65_536
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 
@@ -37,21 +37,23 @@ class RandomIds:
 class _Pool(threading.local):
     """Random bytes fetched in bulk: each system call gives up the interpreter lock, and waits to get it back."""
 
-    unused = b""
+    taken, unused = 0, b""
 
 
 _pool = _Pool()
 
 
 def _random_bytes(count: int) -> bytes:
-    if len(_pool.unused) < count:
+    begin, end = _pool.taken, _pool.taken + count
+    if end > len(_pool.unused):
         _pool.unused = os.urandom(POOL_BYTES)
-    taken, _pool.unused = _pool.unused[:count], _pool.unused[count:]
-    return taken
+        begin, end = 0, count
+    _pool.taken = end
+    return _pool.unused[begin:end]
 
 
 def _forget() -> None:
-    _pool.unused = b""
+    _pool.taken, _pool.unused = 0, b""
 
 
 os.register_at_fork(after_in_child=_forget)

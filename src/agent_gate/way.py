@@ -78,6 +78,11 @@ class Way:
         """Calls that wait for a person; the gate does not wait for them when it closes."""
         self._closing = False
 
+    @property
+    def stages(self) -> Stages:
+        """For whoever puts something else than a call before them."""
+        return self._stages
+
     def _start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -153,9 +158,12 @@ class Way:
         """Bind and decide, under one policy; what a person has agreed to must still be what would be done."""
         passage.release()
         judge = self.judge
-        own = tuple(replace(charge, amount=-charge.amount) for charge in passage.reserved)
+        own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
         self.observer.reached(passage.call_id, "bind")
-        prepared = await self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own)
+        args_json, passage.args_json = passage.args_json, None
+        prepared = await self._stages.binder.bind(
+            passage.request, passage.args, passage.call_id, judge, state, own, args_json
+        )
         if isinstance(prepared, Problem):
             return prepared
         passage.bound = prepared

@@ -237,7 +237,7 @@ def fronted(directory: Path, envoy_yaml: str, config_yaml: str | None = None) ->
     config.write_text(dedent(config_yaml or (EXAMPLE / "config.yaml").read_text()))
     front = Front(port, server, directory, config)
     log = (directory / "envoy.log").open("w")
-    command = [str(binary()), "-c", "envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "-l", os.environ.get("ENVOY_LOG", "warning")]
+    command = [str(binary()), "-c", "envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "-l", "warning"]
     envoy = subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)
     try:
         front.start_agent()

@@ -15,11 +15,11 @@ CONFIG = f"""
       socket_path: run/policy-agent.sock
       policy_timeout_ms: 400
       routes:
-        - {{path: /api/headers, chain: api, bodies: false}}
-        - {{route: api, chain: api}}
+        - {{path: /api/headers, chain: orders, bodies: false}}
+        - {{route: api, chain: orders}}
         - {{authority: open.test, chain: open}}
     chains:
-      api:
+      orders:
         - {{name: api_key, metadata: {{keys: [{{id: anna, key: {API_KEY}}}]}}}}
         - {{name: body_size, metadata: {{max_bytes: 1000}}}}
         - name: slow

@@ -15,9 +15,9 @@ CONFIG = f"""
       routes:
         - {{path: /api/louder, chain: louder}}
         - {{path: /api/responses, chain: responses}}
-        - {{route: api, chain: api}}
+        - {{route: api, chain: orders}}
     chains:
-      api:
+      orders:
         - {{name: api_key, metadata: {{keys: [{{id: anna, key: {API_KEY}}}]}}}}
         - {{name: ip_allow, metadata: {{allow: [127.0.0.0/8, 10.0.0.0/8, 172.16.0.0/12, 192.0.0.0/8]}}}}
         - {{name: body_size, metadata: {{max_bytes: 1000}}}}

@@ -23,9 +23,9 @@ CONFIG = f"""
     policy_agent:
       socket_path: run/policy-agent.sock
       policy_timeout_ms: 60000
-      routes: [{{route: api, chain: api}}]
+      routes: [{{route: api, chain: orders}}]
     chains:
-      api:
+      orders:
         - {{name: api_key, metadata: {{keys: [{{id: anna, key: {API_KEY}}}]}}}}
         - name: slow
         - {{name: set_headers, metadata: {{headers: {{x-checked-by: agent-gate}}}}}}

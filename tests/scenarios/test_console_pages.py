@@ -315,7 +315,7 @@ async def test_health_tells_what_happened_at_the_gate_itself(tmp_path: Path) -> 
         visitor.hall.gate.count_refusal("stranger", Problem(6002, "no token"))
         await until(lambda: any("refused" in entry["body"] for entry in entries(visitor.hall.gate, "door")))
         told = " ".join((await visitor.see("/console/health")).text.split())
-    assert "stranger was turned away: not_authenticated, 1 times" in told
+    assert "stranger was turned away: not_authenticated, once" in told
     assert "pause by anna: <b>tea</b>" in told
     assert f"the answer `approve` of anna to call {question.call_id} did not count" in told
     assert "came into force" in told

@@ -45,6 +45,11 @@ async def test_an_approver_s_token_opens_the_console_and_its_cookie_is_out_of_re
     assert "anna" in (await visitor.see()).text
 
 
+async def test_the_address_alone_leads_to_the_console(visitor: Visitor) -> None:
+    answer = await visitor.client.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console")
+
+
 async def test_with_tls_the_cookie_is_secure_and_bound_to_this_host(tmp_path: Path) -> None:
     config = a_config(gateway=GatewayConfig("127.0.0.1", 0, TLSConfig("cert.pem", "key.pem")))
     async with a_visitor(tmp_path, ASK_ALL, token=None, config=config) as visitor:

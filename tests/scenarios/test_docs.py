@@ -120,6 +120,8 @@ def test_every_document_of_ours_is_tried_or_shows_nothing_to_try() -> None:
         "CONTRIBUTING.md",
         "docs/architecture.md",
         "docs/guides/chain.md",
+        "docs/guides/envoy.md",
+        "docs/guides/policy-agent.md",
         "docs/guides/telegram.md",
         "docs/guides/tools.md",
         "docs/reference/commands.md",

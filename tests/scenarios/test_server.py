@@ -316,6 +316,28 @@ async def test_a_person_answers_from_the_command_line(tmp_path: Path) -> None:
         assert await command(tmp_path, "grants") == (0, "no grants\n")
 
 
+async def test_a_question_is_shown_whole_before_it_is_answered(tmp_path: Path) -> None:
+    async with at_home(tmp_path):
+        text = "first\n\u202esecond" + "x" * 5_000
+        arguments = json.dumps({"path": "/settings/x", "value": {"text": text, "n": 1}})
+        await command(tmp_path, "request", "state.set", "--args", arguments, "--no-wait")
+        await command(tmp_path, "request", "state.set", "path=/settings/y", "value=a\nb", "--no-wait")
+        first, second = json.loads((await command(tmp_path, "pending", "--json"))[1])["pending"]
+        code, out = await command(tmp_path, "pending", first["call_id"])
+        assert (code, "/settings/y" in out) == (0, False)
+        assert out.startswith("bot wants to call state.set in project default\n")
+        assert "│ /settings/x\n" in out
+        assert "first\\nU+202Esecond" + "x" * 5_000 in out
+        assert "0 of 1" in out
+        assert f"agent-gate approve {first['call_id']}" in out
+        assert "│ a\n         │ b\n" in (await command(tmp_path, "pending", second["call_id"]))[1]
+        code, out = await command(tmp_path, "pending", first["call_id"], "--json")
+        assert [one["call_id"] for one in json.loads(out)["pending"]] == [first["call_id"]]
+        code, out = await command(tmp_path, "pending", "x")
+        assert (code, out.count("\n")) == (1, 1)
+        assert "no question about call `x` is open" in out
+
+
 async def test_a_no_is_a_no(tmp_path: Path) -> None:
     async with at_home(tmp_path):
         waiting = asyncio.create_task(
@@ -372,7 +394,20 @@ async def test_a_server_that_is_not_there_is_told_on_one_line(tmp_path: Path, wo
     code, out = await command(tmp_path, *words, "--url", url, "--token", "x" * 32)
     assert (code, out.count("\n")) == (5, 1)
     assert out.startswith("agent-gate: service_unavailable: cannot connect to ")
+    assert out.rstrip().endswith(": connection refused; is `agent-gate serve` running there?")
     assert "x" * 32 not in out
+
+
+async def test_a_wrong_token_and_a_wrong_scheme_say_what_to_look_at(tmp_path: Path) -> None:
+    async with at_home(tmp_path):
+        code, out = await command(tmp_path, "pending", "--token", "x" * 32)
+        assert (code, out.count("\n")) == (3, 1)
+        assert "the token is not known here; check --token, or the tokens in the configuration" in out
+        for words in (["pending"], ["request", "state.get"]):
+            url = f"https://127.0.0.1:{port_of(tmp_path)}"
+            code, out = await command(tmp_path, *words, "--url", url, "--token", "x" * 32)
+            assert (code, out.count("\n")) == (5, 1)
+            assert "does it speak TLS? without it write http://" in out
 
 
 async def test_without_a_token_nothing_is_asked(tmp_path: Path) -> None:

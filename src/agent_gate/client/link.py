@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Mapping
 from contextlib import suppress
@@ -145,8 +146,9 @@ class Link:
                 max_size=ANSWER_BYTES_MAX,
             )
         except (*_LOST, InvalidURI, ValueError) as error:
+            reason = _reason(error)
             raise GateUnreachable(
-                f"cannot connect to `{self.url}`: {_reason(error)}", suggestion="is `agent-gate serve` running there?"
+                f"cannot connect to `{self.url}`: {reason}", suggestion=where_to_look(reason)
             ) from None
         try:
             await self._authenticate(connection)
@@ -257,7 +259,20 @@ def _jittered(delay_s: float) -> float:
     return delay_s * random.uniform(0.5, 1.0)  # noqa: S311 -- no secret
 
 
+def where_to_look(reason: str) -> str:
+    """What most likely leads on, from why a server could not be reached."""
+    if "certificate" in reason:
+        return "trust its certificate: --ca FILE, or `ssl` of GateClient"
+    if "wrong version number" in reason:
+        return "does it speak TLS? without it write http://"
+    if "without sending a response" in reason or "valid http response" in reason:
+        return "does it speak TLS? with it write https://"
+    return "is `agent-gate serve` running there?"
+
+
 def _reason(error: BaseException) -> str:
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno).lower()  # asyncio's own text tells of a call that failed
     return " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split()).lower()
 
 

@@ -68,7 +68,7 @@ class Doorkeeper:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        guarded = _with_security_headers(send)
+        guarded = send if scope["type"] == "websocket" else _with_security_headers(send)
         problem = self._wrong(scope)
         if problem is None:
             await self._app(scope, receive, guarded)

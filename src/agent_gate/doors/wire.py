@@ -1,4 +1,4 @@
-"""The one place where codes of problems become what a door says: exit codes of commands, statuses of HTTP, errors of JSON-RPC."""
+"""The one place where codes of problems become what a door says: exit codes, HTTP statuses, errors of JSON-RPC."""
 
 from __future__ import annotations
 

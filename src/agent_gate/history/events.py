@@ -51,4 +51,5 @@ def _told(kind: str, body: str | None) -> str:
 
 
 def _refused(line: Mapping[str, Any]) -> str:
-    return f"{line.get('agent_id')} was turned away: {line.get('why')}, {line.get('count')} times"
+    times = "once" if line.get("count") == 1 else f"{line.get('count')} times"
+    return f"{line.get('agent_id')} was turned away: {line.get('why')}, {times}"

@@ -60,7 +60,7 @@ class _Decisions:
 
     def __init__(self, rejudge: Rejudge, judge: Judge) -> None:
         self._rejudge, self._judge = rejudge, judge
-        self._known: dict[int, dict[bytes, Decision]] = {}
+        self._known: dict[int, dict[object, Decision]] = {}
         """By the declaration itself, which the record keeps alive: what a tool of one name says may change."""
 
     def verdict(self, call: RecordedCall) -> Verdict:
@@ -70,7 +70,8 @@ class _Decisions:
         tool = self._rejudge.tool_of(call)
         if not self._judge.goes_by_call_alone(tool):
             return self.verdict(call).decision
-        known, question = self._known.setdefault(id(tool), {}), call.question
+        known = self._known.setdefault(id(tool), {})
+        question = call.question if self._judge.guards(tool) else (call.signatures, call.standing)
         decision = known.get(question)
         if decision is None:
             decision = self.verdict(call).decision

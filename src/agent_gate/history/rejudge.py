@@ -24,7 +24,7 @@ from agent_gate.policy.judge import Judge
 
 FIRST_ENTRIES = (
     "SELECT e.project, e.seq, e.at, e.run_id, e.call_id, e.agent_id, e.tool, e.body FROM entries e"
-    " WHERE e.kind IN ('held', 'performing', 'settled') AND e.body IS NOT NULL"
+    " WHERE e.kind IN ('held', 'performing', 'settled', 'judged') AND e.body IS NOT NULL"
     " AND e.body LIKE '%\"facts\":%'"
 )
 """Only the first entry of a bound call holds facts; erased calls and those that were never bound have none."""
@@ -79,6 +79,12 @@ class RecordedCall:
             self.call_id, request, args, args, self.signatures, body.get("bound_hash", ""), body["input_hash"],
             body.get("resources", {}),
         )  # fmt: skip
+
+    @property
+    def standing(self) -> tuple[object, ...]:
+        """Who called, in which mode, and whether it was confirmed, as far as a verdict can rest on it."""
+        facts = self._body["facts"]
+        return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed")
 
     @property
     def question(self) -> bytes:

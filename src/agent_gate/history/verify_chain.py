@@ -15,7 +15,7 @@ from agent_gate.ledger.chain import GENESIS, header_bytes
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS
 from agent_gate.model.codec import canonical, restore
 
-WITH_SIGNATURES = frozenset({"held", "answered", "performing", "settled", "reverted"})
+WITH_SIGNATURES = frozenset({"held", "answered", "performing", "settled", "judged", "reverted"})
 """Kinds whose body always has `signatures` at its top level."""
 
 WITH_REFERENCES = frozenset({"settled", "performing", "run", "policy", "tools", "project"})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 
 import orjson
 
 from agent_gate.ledger import beside
 from agent_gate.ledger.chain import GENESIS, seal
+from agent_gate.ledger.group import Group
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
-    GATE_PROJECT,
     AlreadyClosed,
     Applied,
     Committed,
@@ -30,42 +31,36 @@ from agent_gate.model.record import output_blob, undo_blob
 
 Cursor = sqlite3.Connection
 
-INSERT_ENTRY = (
-    "INSERT INTO entries (project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
-    " body, body_hash, prev_hash, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
 SELECT_USED = "SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? AND scope = ? AND bucket > ?"
-MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
 
 
-def apply(cursor: Cursor, work: Work, instance: str) -> Committed:
+def apply(group: Group, work: Work, instance: str) -> Committed:
     """Commit-time truth: what was checked earlier is checked again here, under the writer lock."""
-    head = read_head(cursor, work.project)
-    refused = _check(cursor, work, head)
+    cursor, head = group.cursor, group.head(work.project)
+    refused = _check(group, work, head)
     if refused is not None:
         return refused
     if head is None:
         head = _create_head(cursor, work)
+    if work.erases:
+        group.write()
     _write_work_rows(cursor, work, instance)
     for item in work.beside:
         beside.write(cursor, item)
-    return _write_entries(cursor, work, head)
+    if work.project_change:
+        head = replace(head, status=work.project_change.status)
+    return _write_entries(group, work, head)
 
 
-def read_head(cursor: Cursor, project: str) -> ProjectHead | None:
-    row = cursor.execute(SELECT_HEAD, (project,)).fetchone()
-    return ProjectHead(project, *row) if row else None
-
-
-def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | None:
+def _check(group: Group, work: Work, head: ProjectHead | None) -> Refused | None:
+    cursor = group.cursor
     change = work.project_change
     if head is None:
         if not (change and change.create):
             return NotOpen("missing")
     elif change and change.create:
         return NotOpen("exists")
-    elif work.must_be_open and (status := _status(cursor, head)) != "open":
+    elif work.must_be_open and (status := group.status(head)) != "open":
         return NotOpen(status)
     if work.state and head and head.state_version != work.state.expected_version:
         return StateMoved(head.state_version)
@@ -99,12 +94,6 @@ def _check(cursor: Cursor, work: Work, head: ProjectHead | None) -> Refused | No
         if not charge.has_room(used):
             return NoRoom(charge, used)
     return None
-
-
-def _status(cursor: Cursor, head: ProjectHead) -> str:
-    """The project's, unless the whole gate is paused."""
-    row = cursor.execute("SELECT status FROM heads WHERE project = ?", (GATE_PROJECT,)).fetchone()
-    return head.status if row is None or row[0] == "open" else str(row[0])
 
 
 def _check_pending(cursor: Cursor, resolve: Resolve) -> NotPending | None:
@@ -280,22 +269,23 @@ def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
     )
 
 
-def _write_entries(cursor: Cursor, work: Work, head: ProjectHead) -> Applied:
+def _write_entries(group: Group, work: Work, head: ProjectHead) -> Applied:
     seq, prev_hash = head.seq, head.hash
     version, snapshot_id = head.state_version, head.snapshot_id
     for draft in work.entries:
         seq += 1
         row = seal(work.project, seq, prev_hash, draft)
-        cursor.execute(INSERT_ENTRY, row)
+        group.add(row)
         last = row[-1]
         assert isinstance(last, bytes)
         prev_hash = last
     if not work.entries:
+        group.know(head)
         return Applied(seq, prev_hash, version)
     if work.state:
         version, snapshot_id = version + 1, work.state.snapshot_id
-        _write_snapshot(cursor, work, version, work.entries[-1])
-    cursor.execute(MOVE_HEAD, (seq, prev_hash, version, snapshot_id, work.project))
+        _write_snapshot(group.cursor, work, version, work.entries[-1])
+    group.move(ProjectHead(work.project, seq, prev_hash, version, snapshot_id, head.status))
     return Applied(seq, prev_hash, version)
 
 

@@ -17,6 +17,7 @@ from agent_gate.ledger import beside
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.group import SELECT_HEAD
 from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.news import News
@@ -144,7 +145,7 @@ class SqliteLedger:
         return str(row[0])
 
     async def head(self, project: str) -> ProjectHead | None:
-        row = self._row(applying.SELECT_HEAD, project)
+        row = self._row(SELECT_HEAD, project)
         return ProjectHead(project, *row) if row else None
 
     async def state(self, project: str) -> ProjectState:
@@ -214,6 +215,17 @@ class SqliteLedger:
         if row is None or row[0] is None:
             return None
         return question_of(row[0]), row[1], tuple(orjson.loads(row[2]))
+
+    async def question_about(
+        self, agent_id: str, bound_hash: str
+    ) -> tuple[Question, str | None, tuple[str, ...]] | None:
+        row = self._row(
+            "SELECT question, resolution, approved_by FROM pending_requests"
+            " WHERE agent_id = ? AND question ->> '$.bound_hash' = ? ORDER BY created_at, call_id LIMIT 1",
+            agent_id,
+            bound_hash,
+        )
+        return None if row is None else (question_of(row[0]), row[1], tuple(orjson.loads(row[2])))
 
     async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:
         row = self._row("SELECT resolution, approved_by FROM pending_requests WHERE call_id = ?", call_id)

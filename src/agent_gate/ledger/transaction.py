@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from agent_gate.ledger.apply import apply
+from agent_gate.ledger.group import Group
 from agent_gate.model.entry import Committed, Work
 from agent_gate.model.errors import StorageError
 
@@ -19,7 +20,9 @@ def transact(
     """A result for each work up to the fault of the storage, if there was one; what follows it is not done."""
     try:
         connection.execute("BEGIN IMMEDIATE")
-        results: list[Result] = [apply(connection, work, instance) for work in works]
+        group = Group(connection)
+        results: list[Result] = [apply(group, work, instance) for work in works]
+        group.write()
     except Exception as error:
         _roll_back(connection)
         if _is_of_the_storage(error):

@@ -45,6 +45,8 @@ class CallRequest:
     simulate: bool = False
     run_ends_at: float | None = None
     """When the run's global timeout strikes, on the monotonic clock."""
+    is_plain: bool = False
+    """Whether the arguments were read from JSON for this call alone, so that nobody else can change them."""
     door: str = ""
     """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
 

@@ -130,6 +130,8 @@ ADDRESSES_MAX = 64
 DIALS_MAX = 4
 """How many of the judged addresses are tried."""
 DIAL_TIMEOUT_S = 10.0
+OUTBOUND_BODY_BYTES_MAX = 1_073_741_824
+"""Of an answer in the outbound chain; the policy's max_response_bytes is what bounds it."""
 LOOKUPS_MAX = 8
 """At once; one that hangs keeps its place."""
 LOOKUP_TIMEOUT_S = 5.0
@@ -240,3 +242,8 @@ AGENT_DRAIN_S = 5.0
 """How long an agent that ends waits for what is under way."""
 RELAY_CHUNK_BYTES = 65_536
 RELAY_CONNECTIONS_MAX = 256
+
+REQUEST_BODY_SHOWN_BYTES_MAX = 8_192
+"""Of a request that is judged here and performed elsewhere; a larger body is told by its size and hash."""
+REQUEST_RETRY_AFTER_S = 5
+"""When somebody whose request waits for a person may come again."""

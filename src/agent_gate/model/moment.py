@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from functools import lru_cache
 
 
 def iso(at: float) -> str:
     """`2026-11-15T06:19:33.123456Z`: fixed width, so that text order is time order."""
-    text = datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="microseconds")
-    return text[:26] + "Z"
+    second = int(at)
+    microsecond = round((at - second) * 1_000_000)
+    if not 0 <= microsecond < 1_000_000:  # rounded up to the next second, or before 1970
+        return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="microseconds")[:26] + "Z"
+    return f"{_to_the_second(second)}.{microsecond:06}Z"
+
+
+@lru_cache(maxsize=16)
+def _to_the_second(second: int) -> str:
+    """Kept, because the same few seconds are written again and again."""
+    return datetime.fromtimestamp(second, timezone.utc).isoformat()[:19]
 
 
 def epoch(text: str) -> float:

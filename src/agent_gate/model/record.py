@@ -268,7 +268,7 @@ def _draft(kind: Kind, bound: BoundCall, at: float, body: Mapping[str, Json], st
 
 def outcome_of(entries: Sequence[Entry], blob: bytes | None = None) -> Outcome | None:
     """The outcome that a call's entries record; None while it has none."""
-    ends = [number for number, entry in enumerate(entries) if entry.kind == "settled"]
+    ends = [number for number, entry in enumerate(entries) if entry.kind in ("settled", "judged")]
     if not ends:
         return None
     bodies = [restore(entry.body) if entry.body is not None else {} for entry in entries[: ends[-1] + 1]]

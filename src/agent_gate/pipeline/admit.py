@@ -9,7 +9,7 @@ from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, normalise
 from agent_gate.model.entry import GATE_PROJECT, Claim
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
+from agent_gate.model.limits import ARGS_BYTES_MAX, IDENTIFIER_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, Ledger, Secrets
 
@@ -18,6 +18,8 @@ from agent_gate.ports import Clock, Ledger, Secrets
 class Admitted:
     request: CallRequest
     args: dict[str, Json]
+    args_json: bytes
+    """Their canonical bytes."""
     claim: Claim | None
 
 
@@ -53,14 +55,14 @@ class Admission:
                 recorded=False,
             )
         try:
-            args, args_json = normalise(dict(request.args))
+            args, args_json = _plain(request.args) if request.is_plain else normalise(dict(request.args))
         except CodecError as error:
             return Turned(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
         closed = await self._closed(request.agent, request.project)
         if closed:
             return Turned(closed, args=args)
         claim = self._claim(request, call_id, args_json)
-        return await self._new_or_repeated(request, args, claim)
+        return await self._new_or_repeated(request, args, args_json, claim)
 
     async def _closed(self, agent: Agent, project: str) -> Problem | None:
         """Why a project is not there for an agent; None where it is."""
@@ -90,13 +92,13 @@ class Admission:
         return Claim(request.agent.id, request.request_id, call_id, self._secrets.keyed_hash(wish))
 
     async def _new_or_repeated(
-        self, request: CallRequest, args: dict[str, Json], claim: Claim | None
+        self, request: CallRequest, args: dict[str, Json], args_json: bytes, claim: Claim | None
     ) -> Admitted | Repeated | Turned:
         if claim is None:
-            return Admitted(request, args, None)
+            return Admitted(request, args, args_json, None)
         taken = await self._ledger.claimed(claim.agent_id, claim.request_id)
         if taken is None:
-            return Admitted(request, args, claim)
+            return Admitted(request, args, args_json, claim)
         if taken[1] == claim.input_hash:
             return Repeated(taken[0], args)
         return Turned(other_arguments(claim.request_id))
@@ -115,6 +117,14 @@ def closed_problem(project: str, status: str) -> Problem:
     if status == "paused":
         return Problem(1017, "the gate is paused", "an approver can run `agent-gate resume`", "admit")
     return Problem(1017, f"project `{project}` is {status}", f"run `agent-gate project unlock {project}`", "admit")
+
+
+def _plain(args: Mapping[str, Json]) -> tuple[dict[str, Json], bytes]:
+    assert type(args) is dict, "a door says so only of what it has read itself"
+    args_json = canonical(args)
+    if len(args_json) > ARGS_BYTES_MAX:
+        raise CodecError(f"larger than {ARGS_BYTES_MAX} bytes")
+    return args, args_json
 
 
 def _malformed(request: CallRequest) -> str | None:

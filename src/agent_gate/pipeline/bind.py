@@ -17,7 +17,6 @@ from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_sec
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.policy.signature import signatures_for
 from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 
 _NO_STATE = ProjectState(0, None)
@@ -28,6 +27,10 @@ class Binder:
         self._tools, self._ledger, self._clock, self._secrets = tools, ledger, clock, secrets
         self._can_ask = can_ask
 
+    def with_tools(self, tools: Tools) -> Binder:
+        """The same for what is no call of a tool that agents have."""
+        return Binder(tools, self._ledger, self._clock, self._secrets, self._can_ask)
+
     async def bind(
         self,
         request: CallRequest,
@@ -36,10 +39,12 @@ class Binder:
         judge: Judge,
         state: ProjectState | None = None,
         besides: tuple[Charge, ...] = (),
+        args_json: bytes | None = None,
     ) -> Prepared | Problem:
         """`state` is given where the caller already holds it: under the project's lock, or in a simulation.
 
         `besides` is what usage counts beside the ledger: a simulation's earlier steps, or less what is the call's own.
+        `args_json` are the arguments' canonical bytes, where they are at hand.
         """
         hand = self._tools.find(request.tool)
         if hand is None:
@@ -48,14 +53,15 @@ class Binder:
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
         try:
-            args = hand.normalise(args) if hand.normalise else args
+            if hand.normalise:
+                args, args_json = hand.normalise(args), None
         except GateError as error:
             return error.problem.at("bind")
         binding = await self._binding(hand, request, args, judge)
         if isinstance(binding, Problem):
             return self._hidden(binding, args, hand.declaration)
         try:
-            call = self._bound(request, args, call_id, hand.declaration, binding)
+            call = self._bound(request, args, call_id, hand.declaration, binding, args_json)
             return await self._with_facts(call, hand, binding, judge, state, besides)
         except BaseException:
             _release(binding)
@@ -66,7 +72,7 @@ class Binder:
     ) -> Binding | Problem:
         if hand.bind is None:
             try:
-                return Binding(signatures_for(hand.declaration, args))
+                return Binding(hand.sign(args))
             except GateError as error:
                 return error.problem.at("bind")
         try:
@@ -102,9 +108,11 @@ class Binder:
         call_id: str,
         declaration: ToolDeclaration,
         binding: Binding,
+        args_json: bytes | None = None,
     ) -> BoundCall:
         recorded = recorded_args(args, declaration, self._secrets.keyed_hash)
-        args_json = canonical(recorded)
+        if args_json is None or recorded is not args:
+            args_json = canonical(recorded)
         covered = [request.agent.id, request.project, request.tool, binding.signatures, dict(binding.resources)]
         return BoundCall(
             call_id,

@@ -181,13 +181,15 @@ class Holder:
         if found is not None and found[0] is None and self._is_over(question):
             await self._resolve(question, "expired", "", self._clock.now(), "")
             found = await self._ledger.answer_to(question.call_id)
-        if found is None:
-            return Resolution("expired", "", self._clock.now())
-        how, approvers = found
+        how, approvers = found or ("expired", ())
         if how is None:
             return None
         entries = await self._ledger.entries_of(question.call_id)
-        last = next(entry for entry in reversed(entries) if entry.kind == "answered")
+        last = next((entry for entry in reversed(entries) if entry.kind == "answered"), None)
+        if last is None:
+            return Resolution("expired", "", self._clock.now())
+        if found is None:  # whoever ended it took it off the table; the record still tells how it was answered
+            return Resolution(last.status or "expired", record.answered_by(last), record.answered_at(last))
         by = ", ".join(approvers) if how == "approved" else record.answered_by(last)
         return Resolution(how, by, record.answered_at(last))
 

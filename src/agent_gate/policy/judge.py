@@ -27,6 +27,8 @@ _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
 _STANDINGS_MAX = 256
 """Of one tool; there are as many as sets of roles, times modes."""
+_VERDICTS_MAX = 1_024
+"""Of one tool, kept for calls that are made again and again."""
 
 
 class Judge:
@@ -54,6 +56,10 @@ class Judge:
         """Whether no verdict on the tool can rest on the moment, the project's state or a counter."""
         return self._goes_by_calls and not self._judged(tool).preconditions
 
+    def guards(self, tool: ToolDeclaration) -> bool:
+        """Whether a guard looks at more than the call's signatures."""
+        return self._judged(tool).is_guarded
+
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
         declaration = self._judged(tool).declaration
@@ -62,7 +68,15 @@ class Judge:
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
         """An error while judging is a deny."""
         try:
-            return self._decide(bound, facts, self._judged(tool))
+            judged = self._judged(tool)
+            if judged.is_guarded or judged.preconditions or not self._goes_by_calls:
+                return self._decide(bound, facts, judged)
+            # Nothing else is looked at, so that the same question has the same answer.
+            question = (
+                bound.signatures, facts.roles, facts.mode, facts.confirmed, facts.can_ask, facts.refused_recently,
+            )  # fmt: skip
+            known = judged.verdicts.get(question)
+            return known or judged.keep(question, self._decide(bound, facts, judged))
         except Exception as error:
             problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}", stage="decide")
             return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
@@ -70,7 +84,8 @@ class Judge:
     def _judged(self, tool: ToolDeclaration) -> _JudgedTool:
         known = self._tools.get(tool.name)
         if known is None or known.given is not tool:
-            known = self._tools[tool.name] = _JudgedTool(tool, declared(tool, self.policy.declare))
+            is_guarded = tool.name in GUARDED or tool.name in self._guards
+            known = self._tools[tool.name] = _JudgedTool(tool, declared(tool, self.policy.declare), is_guarded)
         return known
 
     def _decide(self, bound: BoundCall, facts: Facts, judged: _JudgedTool) -> Verdict:
@@ -168,13 +183,21 @@ class _Standing(NamedTuple):
 class _JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
-    __slots__ = ("_standings", "declaration", "given", "preconditions")
+    __slots__ = ("_standings", "declaration", "given", "is_guarded", "preconditions", "verdicts")
 
-    def __init__(self, given: ToolDeclaration, declaration: ToolDeclaration) -> None:
+    def __init__(self, given: ToolDeclaration, declaration: ToolDeclaration, is_guarded: bool) -> None:
         self.given = given
         self.declaration = declaration
+        self.is_guarded = is_guarded
+        self.verdicts: dict[tuple[object, ...], Verdict] = {}
         self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
         self._standings: dict[tuple[object, ...], _Standing] = {}
+
+    def keep(self, question: tuple[object, ...], verdict: Verdict) -> Verdict:
+        if len(self.verdicts) >= _VERDICTS_MAX:
+            self.verdicts.clear()
+        self.verdicts[question] = verdict
+        return verdict
 
     def standing(self, facts: Facts, policy: Policy) -> _Standing:
         """Kept, because the same few callers come again and again."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
@@ -82,18 +83,43 @@ def _by_values(tool: str, args: Mapping[str, Json]) -> str:
 
 def _by_places(declaration: ToolDeclaration, args: Mapping[str, Json]) -> str:
     """One place per signed argument of the schema, empty where it is absent; then what the schema does not know."""
+    return places_of(declaration)(args)
+
+
+def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], str]:
+    """What a declared tool's arguments make of its signature, with the schema looked through once."""
     properties = declaration.input_schema.get("properties") or {}
     signed = [name for name in sorted(properties) if declaration.kind_of(name) is not ArgumentKind.UNSIGNED]
-    others = [
-        name
-        for name in sorted(args)
-        if name not in properties and declaration.kind_of(name) is not ArgumentKind.UNSIGNED
-    ]
-    if not others and not any(name in args for name in signed):
-        return declaration.name
-    places = [_place(declaration, name, args[name], properties[name]) if name in args else "" for name in signed]
-    places += [f"{encoded_key(name)}={_place(declaration, name, args[name], None)}" for name in others]
-    return _joined(declaration.name, places)
+
+    def sign(args: Mapping[str, Json]) -> str:
+        others = [
+            name
+            for name in sorted(args.keys() - properties.keys())
+            if declaration.kind_of(name) is not ArgumentKind.UNSIGNED
+        ]
+        if not others and args.keys().isdisjoint(signed):
+            return declaration.name
+        places = [_place(declaration, name, args[name], properties[name]) if name in args else "" for name in signed]
+        places += [f"{encoded_key(name)}={_place(declaration, name, args[name], None)}" for name in others]
+        return _joined(declaration.name, places)
+
+    return sign
+
+
+def signer(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], tuple[str, ...]]:
+    """`signatures_for` of one declaration, for a tool that is called again and again."""
+    if declaration.name in signature_ha.SIGNATURES or not declaration.registered:
+        return partial(signatures_for, declaration)
+    _validate_name(declaration.name)
+    sign = places_of(declaration)
+
+    def signatures(args: Mapping[str, Json]) -> tuple[str, ...]:
+        try:
+            return (sign(args),)
+        except ArgumentError as error:
+            raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
+
+    return signatures
 
 
 def _place(declaration: ToolDeclaration, name: str, value: Json, schema: Json) -> str:

@@ -162,7 +162,7 @@ def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> N
     }
     lines = [
         f"serving on {fields['url']}",
-        f"  people  {fields['console']}",
+        f"  people  {fields['console']}  (with a token of `approvers` in {settings.config_path.name})",
         f"  agents  {fields['agents']}",
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
     ]

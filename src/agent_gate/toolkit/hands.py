@@ -9,7 +9,7 @@ from typing import Any
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
 from agent_gate.policy.expression import ExpressionError, compile_expression
-from agent_gate.policy.signature import validate_args
+from agent_gate.policy.signature import signer, validate_args
 from agent_gate.ports import Hand
 
 
@@ -18,7 +18,7 @@ def make_hand(declaration: ToolDeclaration, service: str, **ways: Any) -> Hand:
     for mistake in _mistakes(declaration):
         raise ValueError(f"tool `{declaration.name}`: {mistake}")
     validate = validator(declaration.input_schema, hide_values=bool(declaration.secret))
-    return Hand(declaration, service, validate, **ways)
+    return Hand(declaration, service, validate, signer(declaration), **ways)
 
 
 def kinds_of(identifiers: Sequence[str], unsigned: Sequence[str]) -> dict[str, ArgumentKind]:

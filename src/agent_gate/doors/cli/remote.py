@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
@@ -42,6 +43,7 @@ CaFile = Annotated[
 DEFAULT_CONFIG = Path("config.yaml")
 DEFAULT_URL = "http://127.0.0.1:8443"
 TIMEOUT_S = 30.0
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +120,10 @@ class Remote:
             response = self._client.request(method, self._url + place, **options)
             answer = response.json()
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise Unreachable(
-                f"cannot connect to `{self._url}`: {reason}", suggestion="is `agent-gate serve` running there?"
-            ) from None
+            from agent_gate.client.link import where_to_look
+
+            reason = _ERRNO.sub("", " ".join(str(error).split()) or type(error).__name__).lower()
+            raise Unreachable(f"cannot connect to `{self._url}`: {reason}", suggestion=where_to_look(reason)) from None
         except ValueError:
             raise Unreachable(
                 f"`{self._url}` does not answer like a gate", suggestion="check --url, host and port"
@@ -131,7 +133,10 @@ class Remote:
         told = answer.get("error") if isinstance(answer, dict) else None
         if not isinstance(told, dict) or "code" not in told:
             raise Unreachable(f"`{self._url}` answered {response.status_code}", suggestion="check --url")
-        raise GateError.of(Problem.from_json(told))
+        problem = Problem.from_json(told)
+        if response.status_code == 401:
+            problem = replace(problem, suggestion="check --token, or the tokens in the configuration")
+        raise GateError.of(problem)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Route
 
 from agent_gate.doors.console import call, check, health, inbox, people, runs, states, timeline
@@ -22,6 +24,7 @@ def routes(hall: Hall) -> list[BaseRoute]:
         return Route(f"{HOME}{path}", console.page(handler), methods=["POST"])
 
     return [
+        Route("/", _to_the_console, methods=["GET"]),
         Route(f"{HOME}/static/{{name}}", console.assets.serve, methods=["GET"]),
         Route(f"{HOME}/sign-in", sign_in.show, methods=["GET"]),
         Route(f"{HOME}/sign-in", sign_in.take, methods=["POST"]),
@@ -49,3 +52,8 @@ def routes(hall: Hall) -> list[BaseRoute]:
         see("/health", health.show),
         do("/health/verify", health.verify),
     ]
+
+
+async def _to_the_console(_: Request) -> RedirectResponse:
+    """Whoever types the address alone is a person."""
+    return RedirectResponse(HOME, 303)

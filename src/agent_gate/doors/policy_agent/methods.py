@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any, NoReturn, TypeAlias
 
 import grpc
@@ -32,12 +31,10 @@ def handlers(service: ServiceDescriptor, methods: Mapping[str, Method], name: st
     for method in service.methods:
         implementation = methods[method.name]
         if method.client_streaming:
-            made[method.name] = grpc.stream_stream_rpc_method_handler(partial(_streaming, implementation))
+            made[method.name] = grpc.stream_stream_rpc_method_handler(_streaming(implementation))
         else:
-            message = GetMessageClass(method.input_type)
-            made[method.name] = grpc.unary_unary_rpc_method_handler(
-                partial(_answering, implementation, message), response_serializer=_serialized
-            )
+            answering = _answering(implementation, GetMessageClass(method.input_type))
+            made[method.name] = grpc.unary_unary_rpc_method_handler(answering)
     return grpc.method_handlers_generic_handler(name or service.full_name, made)
 
 
@@ -49,22 +46,25 @@ def parsed(message: type[Message], data: bytes) -> Any:
         raise InvalidRequest(f"the bytes are no {message.DESCRIPTOR.name}", suggestion="see the .proto file") from None
 
 
-def _serialized(message: Message) -> bytes:
-    return message.SerializeToString()
+def _answering(implementation: Method, message: type[Message]) -> Callable[[bytes, Context], Awaitable[bytes]]:
+    async def answer(data: bytes, context: Context) -> bytes:
+        try:
+            made: bytes = (await implementation(parsed(message, data), context)).SerializeToString()
+        except Exception as error:
+            await _abort(context, error)
+        return made
+
+    return answer
 
 
-async def _answering(implementation: Method, message: type[Message], data: bytes, context: Context) -> Any:
-    try:
-        return await implementation(parsed(message, data), context)
-    except Exception as error:
-        await _abort(context, error)
+def _streaming(implementation: Method) -> Callable[[Any, Context], Awaitable[None]]:
+    async def stream(_: Any, context: Context) -> None:
+        try:
+            await implementation(context)
+        except Exception as error:
+            await _abort(context, error)
 
-
-async def _streaming(implementation: Method, _: Any, context: Context) -> None:
-    try:
-        await implementation(context)
-    except Exception as error:
-        await _abort(context, error)
+    return stream
 
 
 async def _abort(context: Context, error: Exception) -> NoReturn:

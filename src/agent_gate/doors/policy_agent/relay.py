@@ -48,18 +48,18 @@ def peer_uid(connection: socket.socket) -> int:
 class _Relay:
     def __init__(self, inner: Path, allowed_uids: frozenset[int]) -> None:
         self._inner, self._allowed_uids = inner, allowed_uids
-        self._serving: set[asyncio.Task[None]] = set()
+        self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._serving.add(task)
+        self._serving[task] = writer
         try:
             if self._may_enter(writer):
                 with suppress(OSError):
                     await self._connect(reader, writer)
         finally:
-            self._serving.discard(task)
+            del self._serving[task]
             writer.close()
 
     def _may_enter(self, writer: asyncio.StreamWriter) -> bool:
@@ -87,8 +87,8 @@ class _Relay:
             await asyncio.gather(*ways, return_exceptions=True)
 
     async def close(self) -> None:
-        for task in self._serving:
-            task.cancel()
+        for writer in self._serving.values():
+            writer.transport.abort()
         await asyncio.gather(*self._serving, return_exceptions=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -41,16 +41,19 @@ async def serving(config: Config, registry: Registry, executor: Executor) -> Asy
         if settings.allow_uids:
             inner = Path(f"{outer}.private") / "s"
             stack.enter_context(claimed(inner))
-        await stack.enter_async_context(_listening(inner, config, settings, registry, executor))
+        stop = await _started(inner, config, settings, registry, executor)
+        stack.push_async_callback(stop)
         if settings.allow_uids:
             await stack.enter_async_context(relaying(outer, inner, {os.geteuid(), *settings.allow_uids}))
+            # What is under way by the relay is answered before the relay goes.
+            stack.push_async_callback(stop)
         yield outer
 
 
-@asynccontextmanager
-async def _listening(
+async def _started(
     path: Path, config: Config, settings: PolicyAgentConfig, registry: Registry, executor: Executor
-) -> AsyncIterator[None]:
+) -> Callable[[], Awaitable[None]]:
+    """A server that runs, and how to end it in good order."""
     server = _server(settings)
     running = Running(settings.max_concurrent_requests)
     agent = PolicyAgent(registry, executor, running, settings)
@@ -63,12 +66,13 @@ async def _listening(
     await server.start()
     for name in ("", SERVICE.full_name):
         await status.set(name, health_pb2.HealthCheckResponse.SERVING)
-    try:
-        yield
-    finally:
+
+    async def stop() -> None:
         await status.enter_graceful_shutdown()
         agent.close()
         await server.stop(AGENT_DRAIN_S)
+
+    return stop
 
 
 def _server(settings: PolicyAgentConfig) -> grpc.aio.Server:

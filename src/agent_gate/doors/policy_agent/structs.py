@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from google.protobuf.struct_pb2 import NullValue, Struct, Value
 
-from agent_gate.chain.faults import InstructionError, InvalidRequest
+from agent_gate.chain.faults import InvalidRequest
 from agent_gate.model.tool import Json
 
 _EXACT_MAX = 2**53
@@ -45,15 +45,14 @@ def _number(number: float) -> int | float:
 
 
 def fill(value: Value, given: Json) -> None:
-    """InstructionError where protobuf cannot carry it as it is."""
+    """Puts a JSON value, as the codec knows it, into the message."""
     match given:
         case str():
             value.string_value = given
         case bool():
             value.bool_value = given
         case int() | float():
-            if isinstance(given, int) and abs(given) > _EXACT_MAX:
-                raise InstructionError(f"the integer {given} is too large to be sent", suggestion="send it as text")
+            # The codec has no integers that a double cannot hold.
             value.number_value = given
         case None:
             value.null_value = NullValue.NULL_VALUE
@@ -65,7 +64,7 @@ def fill(value: Value, given: Json) -> None:
             value.struct_value.SetInParent()
             fill_struct(value.struct_value, given)
         case _:
-            raise InstructionError("the value is not JSON", suggestion="use a JSON value")
+            raise TypeError(f"{type(given).__name__} is not JSON")
 
 
 def fill_struct(struct: Struct, given: Mapping[str, Json]) -> None:

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from agent_gate.chain.accumulator import Response
 from agent_gate.chain.context import Phase, RequestContext
-from agent_gate.chain.faults import InstructionError, InvalidRequest
+from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.instruction import (
     Continue,
     ImmediateResponse,
@@ -72,8 +72,6 @@ def response_of(response: Response) -> pb.PolicyResponse:
         status.policy_name = response.policy_name
         if response.metadata:
             made.metadata.update(response.metadata)
-    except InstructionError as error:
-        return refusal(response.request_id, f"an instruction cannot be sent: {error.problem.detail}")
     except (TypeError, ValueError):
         return refusal(response.request_id, "what a policy said cannot be sent")
     return made

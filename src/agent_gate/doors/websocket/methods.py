@@ -69,6 +69,7 @@ class Session:
                 options.get("confirmed", False),
                 mode_of(options),
                 wait=options.get("wait", True),
+                is_plain=True,
                 door=DOOR,
             )
         )

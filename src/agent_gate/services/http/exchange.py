@@ -6,6 +6,7 @@ resolver, proxy, cookie jar or follower of redirects stands between what was jud
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from agent_gate.policy.guards.urls import Url
 Network = httpcore2.AsyncNetworkBackend
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# At debug level it logs whole heads of answers, in which a server may repeat a credential.
+logging.getLogger("httpcore2").setLevel(logging.WARNING)
+
 _DEFAULTS = {"accept": "*/*", "user-agent": "agent-gate"}
 
 

@@ -26,6 +26,7 @@ from agent_gate.toolkit import make_hand
 
 if TYPE_CHECKING:
     from agent_gate.services.http.exchange import Network, Reply
+    from agent_gate.services.http.outbound import Outbound
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,14 @@ class HttpService:
         clock: Clock,
         *,
         can_ask: bool = True,
+        outbound: Outbound | None = None,
         resolver: Resolver | None = None,
         network: Network | None = None,
         tls: ssl.SSLContext | None = None,
         lookup_timeout_s: float = LOOKUP_TIMEOUT_S,
     ) -> None:
         self._ledger, self._clock, self._can_ask = ledger, clock, can_ask
+        self._outbound = outbound
         self._resolver = resolver or SystemResolver()
         self._network, self._tls = network, tls
         self._lookup_timeout_s = lookup_timeout_s
@@ -89,6 +92,8 @@ class HttpService:
 
     async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         fetch = read_fetch(args)
+        if self._outbound:
+            self._outbound.refuse_ours(fetch.headers)
         facts = await self._facts(request, fetch, judge)
         errand = _Errand(fetch, request, args, judge, facts)
         addresses = [fetch.url.host] if fetch.url.is_address else await self._addresses_unless_denied(errand)
@@ -175,6 +180,7 @@ class HttpService:
         return addresses
 
     async def _ask(self, url: Url, addresses: Sequence[str], headers: Headers, section: UrlGuard) -> Reply:
+        """One hop; what the outbound chain adds goes to this URL and no further."""
         import httpcore2  # noqa: PLC0415 -- a fifth of a second that only those who fetch pay
 
         from agent_gate.services.http import exchange  # noqa: PLC0415 -- it imports httpcore2
@@ -183,7 +189,18 @@ class HttpService:
             self._network = httpcore2.AnyIOBackend()
         if self._tls is None and url.scheme == "https":
             self._tls = ssl.create_default_context()
-        return await exchange.get(url, addresses, headers, section.max_response_bytes, self._network, self._tls)
+        send = partial(
+            exchange.get,
+            url,
+            addresses,
+            bytes_max=section.max_response_bytes,
+            network=self._network,
+            tls=self._tls,
+        )
+        if self._outbound is None:
+            return await send(headers=headers)
+        sent, asked = await self._outbound.request(url, headers)
+        return await self._outbound.response(url, await send(headers=sent), asked)
 
 
 def _limit_s(errand: _Errand) -> float:

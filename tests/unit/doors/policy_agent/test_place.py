@@ -45,7 +45,8 @@ def test_a_socket_at_which_somebody_listens_stays(tmp_path: Path) -> None:
         listener.listen()
         with pytest.raises(Unreachable, match="somebody listens"), claimed(tmp_path / "s"):
             pytest.fail("taken away")
-        socket.socket(socket.AF_UNIX).connect(os.fspath(tmp_path / "s"))
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(os.fspath(tmp_path / "s"))
 
 
 def test_two_agents_do_not_take_one_path(tmp_path: Path) -> None:

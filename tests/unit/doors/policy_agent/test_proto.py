@@ -28,6 +28,8 @@ THEIRS = {
     "RpcStatus": status_pb2.DESCRIPTOR.message_types_by_name["Status"],
 }  # fmt: skip
 
+_OURS = {"google.rpc.Status": "RpcStatus"}
+
 
 def test_the_committed_python_is_what_protoc_makes_of_the_proto_files(tmp_path: Path) -> None:
     sources = sorted(PROTO.glob("*.proto"))
@@ -48,8 +50,9 @@ def compare(ours: Descriptor, theirs: Descriptor) -> None:
         other = theirs.fields_by_number[field.number]
         assert (field.name, _kind(field), field.is_repeated) == (other.name, _kind(other), other.is_repeated)
         assert (field.containing_oneof is None) is (other.containing_oneof is None)
-        if field.message_type is not None and not ours.GetOptions().map_entry:
-            assert field.message_type.name == other.message_type.name.replace("Status", _status(other))
+        if field.message_type is not None:
+            assert other.message_type is not None
+            assert field.message_type.name == _OURS.get(other.message_type.full_name, other.message_type.name)
     for enum in ours.enum_types:
         numbers = {value.name: value.number for value in theirs.enum_types_by_name[enum.name].values}
         assert {value.name: value.number for value in enum.values}.items() <= numbers.items()
@@ -62,10 +65,6 @@ def _kind(field: FieldDescriptor) -> int:
     return FieldDescriptor.TYPE_INT32 if field.type == FieldDescriptor.TYPE_ENUM else field.type
 
 
-def _status(field: FieldDescriptor) -> str:
-    return "RpcStatus" if field.message_type.full_name == "google.rpc.Status" else "Status"
-
-
 @pytest.mark.parametrize(
     ("service", "theirs"),
     [(ext_proc, external_processor_pb2), (ext_authz, external_auth_pb2)],
@@ -74,7 +73,7 @@ def _status(field: FieldDescriptor) -> str:
 def test_a_service_of_envoys_has_envoys_name_and_methods(service: object, theirs: object) -> None:
     (found,) = theirs.DESCRIPTOR.services_by_name.values()  # type: ignore[attr-defined]
     ours = service.SERVICE  # type: ignore[attr-defined]
-    assert service.NAME == found.full_name  # type: ignore[attr-defined]
+    assert found.full_name == service.NAME  # type: ignore[attr-defined]
     assert [method.name for method in ours.methods] == [method.name for method in found.methods]
 
 

@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.chain.faults import InstructionError, InvalidRequest
+from agent_gate.chain.faults import InvalidRequest
 from agent_gate.doors.policy_agent.structs import fields_of, json_of, struct_of
 
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -28,13 +28,8 @@ def test_values_come_back_as_they_went_in(fields: dict[str, Any]) -> None:
 
 
 def test_integers_are_integers_again() -> None:
-    assert repr(fields_of(struct_of({"limit": 5, "rate": 0.5}))) == "{'limit': 5, 'rate': 0.5}"
-
-
-@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 10**400])
-def test_an_integer_that_would_become_another_one_is_refused(number: int) -> None:
-    with pytest.raises(InstructionError, match="too large"):
-        struct_of({"n": number})
+    fields = fields_of(struct_of({"limit": 5, "rate": 0.5}))
+    assert (type(fields["limit"]), type(fields["rate"])) == (int, float)
 
 
 @pytest.mark.parametrize("value", [Value(), Value(number_value=math.nan), Value(number_value=math.inf)])

@@ -122,7 +122,7 @@ class _Exchange:
         if self._body_due is phase:
             self._body_due = None
             return await self._judged(phase, body, has_body_message=True)
-        if phase is Phase.REQUEST and not self._request_passed:
+        if not self._request_passed:
             return _answer(refusal(500, "a body without headers that a policy has seen"))
         return _passed(phase, pb.CommonResponse(), has_body_message=True)
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_gate.chain.accumulator import Response
+from agent_gate.chain.configured import ConfiguredChain, configured, refs_of
 from agent_gate.chain.context import Phase, RequestContext
 from agent_gate.chain.executor import Executor
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.instruction import ImmediateResponse
-from agent_gate.chain.prepared import Chain, PolicyRef, in_phase, prepare
+from agent_gate.chain.prepared import Chain
 from agent_gate.chain.registry import Registry
 from agent_gate.config import ChainPolicyConfig, PolicyAgentConfig
 from agent_gate.doors.policy_agent.envoy.mapping import Request
@@ -19,18 +20,24 @@ from agent_gate.doors.policy_agent.envoy.refusals import refusal, refusal_of
 from agent_gate.doors.policy_agent.envoy.routes import AmbiguousPath, Asked, Routes
 from agent_gate.doors.policy_agent.methods import Busy
 from agent_gate.doors.policy_agent.running import Running
-from agent_gate.model.errors import ConfigError
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The chain of a route, in both phases."""
+    """The chain of a route."""
 
-    request: Chain
-    response: Chain
+    chain: ConfiguredChain
     bodies: bool
+
+    @property
+    def request(self) -> Chain:
+        return self.chain.request
+
+    @property
+    def response(self) -> Chain:
+        return self.chain.response
 
 
 class Kernel:
@@ -45,7 +52,8 @@ class Kernel:
         """ConfigError where a chain that a route names cannot be used."""
         self._executor, self._running = executor, running
         self._routes = Routes(settings.routes)
-        self._chains = {route.chain: _both_phases(route.chain, chains, registry) for route in settings.routes}
+        names = {route.chain for route in settings.routes}
+        self._chains = {name: configured(name, refs_of(chains[name]), registry, executor) for name in names}
 
     def way(self, request: Request, route_name: str) -> Way | ImmediateResponse:
         """What this request has to go through; without a chain for it there is no way."""
@@ -56,8 +64,7 @@ class Kernel:
         if route is None:
             _log.warning("no route of policy_agent.routes fits a request of Envoy's route `%s`: denied", route_name)
             return refusal(403, "no policy speaks for this request")
-        request_chain, response_chain = self._chains[route.chain]
-        return Way(request_chain, response_chain, route.bodies)
+        return Way(self._chains[route.chain], route.bodies)
 
     async def judge(self, chain: Chain, context: RequestContext, request_id: str) -> Response | ImmediateResponse:
         """The response of a chain that lets the message pass; otherwise the answer to the client."""
@@ -79,14 +86,3 @@ def refused_as_invalid(error: InvalidRequest, phase: Phase) -> ImmediateResponse
     """A request that HTTP does not know, or one with more body than may be."""
     _log.info("refused: %s", error.problem)
     return refusal(400 if phase is Phase.REQUEST else 502, "the message is malformed or too large")
-
-
-def _both_phases(
-    name: str, chains: Mapping[str, Sequence[ChainPolicyConfig]], registry: Registry
-) -> tuple[Chain, Chain]:
-    refs = [PolicyRef(step.name, step.metadata, step.on_failure, step.version) for step in chains[name]]
-    try:
-        made = [prepare(in_phase(refs, phase, registry), phase, registry, allow_empty=True) for phase in Phase]
-    except InvalidRequest as error:
-        raise ConfigError(f"chains.{name}: {error.problem.detail}", suggestion=error.problem.suggestion) from None
-    return made[0], made[1]

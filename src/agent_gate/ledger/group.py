@@ -1,0 +1,68 @@
+"""The chains within one transaction: each head is read once, and entries are written together.
+
+Every statement that SQLite runs gives up the interpreter and has to win it back from the callers, so that few of them
+make a group of works far cheaper than one after the other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agent_gate.model.entry import GATE_PROJECT, ProjectHead
+
+SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
+MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
+INSERT_ENTRIES = (
+    "INSERT INTO entries (project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
+    " body, body_hash, prev_hash, hash) VALUES "
+)
+_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SIZES = (64, 16, 4, 1)
+"""Few, so that each is prepared once."""
+INSERT_ENTRY = INSERT_ENTRIES + _ROW
+_INSERTS = {size: INSERT_ENTRIES + ", ".join([_ROW] * size) for size in _SIZES}
+
+
+class Group:
+    def __init__(self, cursor: sqlite3.Connection) -> None:
+        self.cursor = cursor
+        self._heads: dict[str, ProjectHead | None] = {}
+        self._moved: dict[str, None] = {}
+        self._rows: list[tuple[object, ...]] = []
+
+    def head(self, project: str) -> ProjectHead | None:
+        """As the works before this one have left it."""
+        if project not in self._heads:
+            row = self.cursor.execute(SELECT_HEAD, (project,)).fetchone()
+            self._heads[project] = ProjectHead(project, *row) if row else None
+        return self._heads[project]
+
+    def status(self, head: ProjectHead) -> str:
+        """The project's, unless the whole gate is paused."""
+        gate = self.head(GATE_PROJECT)
+        return head.status if gate is None or gate.status == "open" else gate.status
+
+    def add(self, row: tuple[object, ...]) -> None:
+        self._rows.append(row)
+
+    def know(self, head: ProjectHead) -> None:
+        self._heads[head.project] = head
+
+    def move(self, head: ProjectHead) -> None:
+        self.know(head)
+        self._moved[head.project] = None
+
+    def write(self) -> None:
+        """Whatever has been added and moved so far."""
+        at = 0
+        while at < len(self._rows):
+            size = next(size for size in _SIZES if size <= len(self._rows) - at)
+            values = [value for row in self._rows[at : at + size] for value in row]
+            self.cursor.execute(_INSERTS[size], values)
+            at += size
+        self._rows.clear()
+        for project in self._moved:
+            head = self._heads[project]
+            assert head is not None
+            self.cursor.execute(MOVE_HEAD, (head.seq, head.hash, head.state_version, head.snapshot_id, project))
+        self._moved.clear()

@@ -1,0 +1,319 @@
+"""Requests of others' traffic before the gate: judged here, performed elsewhere, asked about and never waited for.
+
+A question about a request waits in the ledger and in no caller's task. What a person answers is used up by the next
+request that is the same, in the transaction that writes down that it may pass; or it ends with the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias, TypeVar
+
+from agent_gate.model.approval import Question
+from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.ending import Ending
+from agent_gate.model.entry import Applied, Beside, Draft, Entry, NoRoom, NotOpen, Resolve, UseGrant, Work
+from agent_gate.model.errors import Problem, StorageError
+from agent_gate.model.limits import REQUEST_RETRY_AFTER_S
+from agent_gate.model.moment import iso
+from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.record import answered, answered_at, answered_by, reserved_by
+from agent_gate.model.record_judged import given_up, held_by, judged
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision
+from agent_gate.passage import Judged, covers, refusal, resolution_fields
+from agent_gate.pipeline.admit import Admitted, Turned, closed_problem
+from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.hold import Resolution
+from agent_gate.policy.layers import no_room
+from agent_gate.policy.limits import outstanding
+from agent_gate.ports import HttpRequest, Prepared, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.runtime import Gate
+from agent_gate.services.registry import ToolRegistry
+from agent_gate.services.requests import NAME, request_hand, wish_of
+
+_log = logging.getLogger(__name__)
+
+Judgement: TypeAlias = RequestAllowed | RequestDenied | RequestHeld
+Result = TypeVar("Result")
+
+PASSED_ON = "let through; it is performed elsewhere"
+CLOSING = Problem(5001, "the gate is closing", "send the request again when it is back", "admit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request as it came."""
+
+    wish: CallRequest
+    args: Mapping[str, Json]
+    call_id: str
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A question that is in the ledger, with the entries about it."""
+
+    question: Question
+    how: str | None
+    approvers: tuple[str, ...]
+    entries: Sequence[Entry]
+
+    @property
+    def resolution(self) -> Resolution:
+        """How it ended; one without an answer has ended with its deadline."""
+        last = next((entry for entry in reversed(self.entries) if entry.kind == "answered"), None)
+        if self.how is None or last is None:
+            return Resolution("expired", "", self.question.expires_at)
+        by = ", ".join(self.approvers) if self.how == "approved" else answered_by(last)
+        return Resolution(self.how, by, answered_at(last))
+
+    @property
+    def too_late(self) -> Problem:
+        if self.how != "approved":
+            return refusal(self.resolution)
+        detail = f"`{self.resolution.by}` agreed, but the request did not come again in time"
+        return Problem(1016, detail, "send it again after the approval", "hold")
+
+
+class RequestDesk:
+    """The port `RequestJudge` of a gate, for the agents that a configuration knows."""
+
+    def __init__(self, gate: Gate, agents: Mapping[str, Agent]) -> None:
+        self._gate, self._agents = gate, agents
+        self._ledger, self._clock, self._stages = gate.ledger, gate.clock, gate.stages
+        self._binder = gate.stages.binder.with_tools(ToolRegistry([request_hand()]))
+        self._turn = asyncio.Lock()
+        """Of those about which a person is asked: two that are the same put one question."""
+        self._judging: set[asyncio.Task[Any]] = set()
+        self._following: set[asyncio.Task[Any]] = set()
+        self._closing = False
+
+    async def __aenter__(self) -> Self:
+        """Questions of a server that is gone go on here, with their old deadline."""
+        for question in await self._ledger.unsettled_questions():
+            gone = await self._ledger.abandoned_by(question.call_id) if question.tool == NAME else None
+            if gone is not None:
+                earlier = await self._ledger.entries_of(question.call_id)
+                if isinstance(await self._stages.holder.take_over(question, earlier, gone), Applied):
+                    self._follow(question)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """What is being judged is written down; questions stay open in the ledger."""
+        self._closing = True
+        while self._judging:
+            await asyncio.wait(self._judging)
+        for task in self._following:
+            task.cancel()
+        if self._following:
+            await asyncio.wait(self._following)
+
+    async def judge_request(self, request: HttpRequest) -> Judgement:
+        """Goes on when the caller is cancelled: a question that was put is also told to people."""
+        if self._closing:
+            return RequestDenied(CLOSING)
+        agent = self._agents.get(request.agent_id)
+        if agent is None:
+            detail = f"agent `{request.agent_id}` is not known here"
+            return self._turned(request.agent_id, Problem(6003, detail, "add it to agents in the config", "admit"))
+        return await asyncio.shield(self._start(self._judged(agent, request), self._judging))
+
+    def _start(self, work: Coroutine[Any, Any, Result], among: set[asyncio.Task[Any]]) -> asyncio.Task[Result]:
+        task = asyncio.create_task(work)
+        among.add(task)
+        task.add_done_callback(among.discard)
+        return task
+
+    def _turned(self, who: str, problem: Problem) -> RequestDenied:
+        """Counted, never one entry each."""
+        self._gate.count_refusal(who, problem)
+        return RequestDenied(problem)
+
+    async def _judged(self, agent: Agent, request: HttpRequest) -> Judgement:
+        wish, call_id, started_at = wish_of(agent, request), self._gate.ids.new(), self._clock.now()
+        try:
+            admitted = await self._stages.admission.admit(wish, call_id)
+            if isinstance(admitted, Turned):
+                return self._turned(agent.id, admitted.problem)
+            assert isinstance(admitted, Admitted), "a wish without a request id is never a repeated one"
+            return await self._decided(_Asked(wish, admitted.args, call_id, started_at))
+        except StorageError as error:
+            return RequestDenied(error.problem.at("settle"))
+
+    async def _decided(self, asked: _Asked) -> Judgement:
+        first = await self._judge(asked, asked.call_id)
+        if first[1].decision is Decision.ALLOW:
+            passed = await self._let_through(asked, first)
+            assert passed is not None, "it uses nothing up that could be gone"
+            return passed
+        async with self._turn:
+            found = await self._open_question(asked, first[0].call.bound_hash)
+            answer = await self._by_answer(asked, found) if found else None
+            return answer or await self._without_answer(asked, first)
+
+    async def _judge(self, asked: _Asked, call_id: str, earlier: Sequence[Entry] = ()) -> Judged:
+        """Bind and decide, under one policy; what a question has reserved is the request's own."""
+        judge = self._gate.judge
+        own = tuple(replace(charge, amount=-charge.amount) for charge in reserved_by(earlier))
+        prepared = await self._binder.bind(asked.wish, asked.args, call_id, judge, besides=own)
+        assert isinstance(prepared, Prepared), prepared
+        return prepared, decide(prepared, judge)
+
+    async def _open_question(self, asked: _Asked, bound_hash: str) -> _Open | None:
+        """The question about exactly this request; one whose deadline has passed ends now."""
+        found = await self._ledger.question_about(asked.wish.agent.id, bound_hash)
+        if found is None:
+            return None
+        there = _Open(*found, await self._ledger.entries_of(found[0].call_id))
+        if there.question.expires_at > self._clock.now():
+            return there
+        await self._end(there, there.too_late)
+        return None
+
+    async def _by_answer(self, asked: _Asked, found: _Open) -> Judgement | None:
+        """What the question that is there means for this request; None where nothing any more."""
+        if found.how in ("denied", "withdrawn"):
+            problem = refusal(found.resolution)
+            await self._end(found, problem)
+            return RequestDenied(problem)
+        again = await self._judge(asked, found.question.call_id, found.entries)
+        if again[1].decision is Decision.DENY:
+            return await self._deny(asked, again)
+        if again[1].decision is Decision.ALLOW:
+            return await self._let_through(asked, _of_its_own(asked, again))
+        if found.how is None:
+            return self._held(found.question)
+        if covers(found.question, again[1]):
+            return await self._let_through(asked, again, used=found)
+        await self._end(found, Problem(1015, "the policy asks for more now: the approval is void", stage="hold"))
+        return None
+
+    async def _without_answer(self, asked: _Asked, first: Judged) -> Judgement:
+        prepared, verdict = first
+        if verdict.problem is not None:
+            return await self._deny(asked, first)
+        grant = await self._stages.holder.granted(prepared, verdict)
+        if grant is not None:
+            now = self._clock.now()
+            told = resolution_fields(Resolution("granted", grant.given_by, now)) | {"grant_id": grant.grant_id}
+            passed = await self._let_through(asked, first, (UseGrant(grant.grant_id, iso(now)),), told)
+            if passed is not None:
+                return passed
+        question = await self._stages.holder.ask(prepared, verdict, None, None, prepared.charges)
+        match question:
+            case Question():
+                self._follow(question)
+                return self._held(question)
+            case Problem():
+                return await self._deny(asked, first, question)
+            case NoRoom(charge, used):
+                return await self._deny(asked, first, no_room(charge, used))
+            case NotOpen(status):
+                return self._turned(asked.wish.agent.id, closed_problem(asked.wish.project, status))
+            case _:
+                raise AssertionError(f"not an answer to putting a question: {question}")
+
+    def _held(self, question: Question) -> RequestHeld:
+        left_s = math.ceil(question.expires_at - self._clock.now())
+        return RequestHeld(question.call_id, max(1, min(REQUEST_RETRY_AFTER_S, left_s)))
+
+    async def _let_through(
+        self,
+        asked: _Asked,
+        reached: Judged,
+        beside: tuple[Beside, ...] = (),
+        resolution: Mapping[str, str] | None = None,
+        used: _Open | None = None,
+    ) -> Judgement | None:
+        """Written down as what may pass, and in the same transaction all that it uses up.
+
+        None where what it would use up is gone: a grant or an answer that another request was faster to use.
+        """
+        charges, started_at = reached[0].charges, asked.started_at
+        if used is not None:
+            charges = outstanding(charges, reserved_by(used.entries))
+            started_at, resolution = used.question.created_at, resolution_fields(used.resolution)
+        ending = Ending(Status.SUCCESS, message=PASSED_ON, acted=True)
+        outcome, draft = self._recorded(reached, ending, started_at, resolution, first=used is None)
+        work = Work(asked.wish.project, (draft,), must_be_open=True, charges=charges, beside=beside)
+        committed = await self._ledger.commit(work if used is None else _using_up(work, used))
+        match committed:
+            case Applied():
+                self._gate.observer.ended(outcome.call_id, NAME, outcome)
+                return RequestAllowed()
+            case NoRoom(charge, amount):
+                return await self._deny(asked, reached, no_room(charge, amount))
+            case NotOpen(status):
+                return self._turned(asked.wish.agent.id, closed_problem(asked.wish.project, status))
+            case _:
+                return None
+
+    async def _deny(self, asked: _Asked, reached: Judged, problem: Problem | None = None) -> RequestDenied:
+        problem = problem or reached[1].problem
+        assert problem is not None
+        own = _of_its_own(asked, reached)
+        outcome, draft = self._recorded(own, Ending.denied(problem), asked.started_at, None, first=True)
+        await self._ledger.commit(Work(asked.wish.project, (draft,)))
+        self._gate.observer.ended(outcome.call_id, NAME, outcome)
+        return RequestDenied(problem)
+
+    def _recorded(
+        self, reached: Judged, ending: Ending, started_at: float, resolution: Mapping[str, str] | None, *, first: bool
+    ) -> tuple[Outcome, Draft]:
+        prepared, verdict = reached
+        outcome = self._stages.settler.outcome(prepared, verdict, ending, started_at, None)
+        salt = self._gate.ids.salt()
+        draft = judged(prepared.call, prepared.facts, verdict, outcome, first=first, salt=salt, resolution=resolution)
+        return outcome, draft
+
+    def _follow(self, question: Question) -> None:
+        self._start(self._until_its_end(question), self._following)
+
+    async def _until_its_end(self, question: Question) -> None:
+        """People are told of it, and how it was answered; what is not used by the deadline ends with it."""
+        ends_at = self._clock.monotonic() + question.expires_at - self._clock.now()
+        try:
+            await self._stages.holder.wait(question)
+            while self._clock.now() < question.expires_at and self._clock.monotonic() < ends_at:
+                # Under a name of its own: answers are no news any more.
+                await self._ledger.wait_for_answer(f"{question.call_id}:end", deadline=ends_at)
+            async with self._turn:
+                found = await self._ledger.question(question.call_id)
+                if found is not None:
+                    there = _Open(*found, await self._ledger.entries_of(question.call_id))
+                    await self._end(there, there.too_late)
+        except StorageError as error:
+            _log.warning("the question about request %s could not be ended: %s", question.call_id, error.problem)
+
+    async def _end(self, there: _Open, problem: Problem) -> None:
+        """Nothing comes of it any more, and what it had reserved is free; nothing where another was faster."""
+        question, now, salt = there.question, self._clock.now(), self._gate.ids.salt
+        told = resolution_fields(there.resolution)
+        work = Work(
+            question.project,
+            (given_up(question, there.entries, problem, told, now, salt()),),
+            releases=reserved_by(there.entries),
+        )
+        if there.how is None:
+            expired = answered(question, "expired", "", now, "", salt())
+            resolves = Resolve(question.call_id, question.nonce, now, "expired")
+            work = replace(work, entries=(expired, *work.entries), resolves=resolves)
+        await self._ledger.commit(_using_up(work, there))
+
+
+def _of_its_own(asked: _Asked, reached: Judged) -> Judged:
+    """The same, as a request that has nothing to do with the question that is open."""
+    prepared, verdict = reached
+    return replace(prepared, call=replace(prepared.call, call_id=asked.call_id)), verdict
+
+
+def _using_up(work: Work, there: _Open) -> Work:
+    """Refused where the question is not there any more: one answer serves one request."""
+    call_id = there.question.call_id
+    return replace(work, takes_over=(call_id, held_by(there.entries)), unholds=call_id)
