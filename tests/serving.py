@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx2
 import yaml
@@ -64,7 +64,7 @@ class Running:
             raise RuntimeError(self.process.communicate(timeout=READY_S)[1])
         self.told = json.loads(line)
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -89,6 +89,14 @@ async def test_it_serves_agents_and_people_and_makes_the_projects_of_the_configu
     assert verify(tmp_path / "agent-gate.db").ok
 
 
+async def test_settings_that_this_release_does_nothing_with_are_told(tmp_path: Path) -> None:
+    config = CONFIG + "anchor: {path: elsewhere}\nservices: {homeassistant: {url: 'http://ha:8123'}}\n"
+    async with a_process(tmp_path, policy=POLICY, config=config) as server:
+        assert (await server.told("serving"))["without_effect"] == ["anchor", "services.homeassistant"]
+    async with a_process(tmp_path, policy=POLICY, config=CONFIG) as server:
+        assert (await server.told("serving"))["without_effect"] == []
+
+
 async def test_the_gates_own_files_are_out_of_reach(tmp_path: Path) -> None:
     async with a_process(tmp_path, policy=POLICY) as server:
         url = (await server.told("serving"))["url"]

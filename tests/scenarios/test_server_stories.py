@@ -28,7 +28,21 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
 from agent_gate.toolkit import HANDS, hand_of
-from tests.gates import ANNA, ASK_ALL, BOB, PATIENCE_S, HandClock, Row, Tool, a_gate, counter, entries, reader, rows, soon
+from tests.gates import (
+    ANNA,
+    ASK_ALL,
+    BOB,
+    PATIENCE_S,
+    HandClock,
+    Row,
+    Tool,
+    a_gate,
+    counter,
+    entries,
+    reader,
+    rows,
+    soon,
+)
 
 THOROUGH = os.environ.get("AGENT_GATE_THOROUGH") == "1"
 STORIES, CHAPTERS = (10_000, 100) if THOROUGH else (80, 8)
@@ -151,9 +165,7 @@ class Story:
         late = self.clock.now() >= question.expires_at
         try:
             await soon(
-                self.gate.answer(
-                    question.call_id, approve=self.random.random() < 0.7, by=by, nonce=nonce, grant=grant
-                )
+                self.gate.answer(question.call_id, approve=self.random.random() < 0.7, by=by, nonce=nonce, grant=grant)
             )
         except GateError:
             return
@@ -264,7 +276,8 @@ class Story:
         for row in entries(self.gate):
             if row["call_id"]:
                 calls.setdefault(row["call_id"], []).append(row)
-        grants = {row["body"]["grant_id"]: row["body"] for row in entries(self.gate, "grant") if row["status"] == "given"}
+        given = [row["body"] for row in entries(self.gate, "grant") if row["status"] == "given"]
+        grants = {grant["grant_id"]: grant for grant in given}
         used: Counter[str] = Counter()
         told = {o.call_id for wish in self.wishes.values() for o in wish.answers if o.ended_at is not None}
         for call_id, facts in calls.items():

@@ -29,7 +29,7 @@ from agent_gate.runtime import Gate
 from agent_gate.server.app import build_app
 from agent_gate.server.signals import Signals
 from agent_gate.server.sockets import Server
-from agent_gate.server.starting import Settings, bound_socket
+from agent_gate.server.starting import Settings, bound_socket, without_effect
 
 if TYPE_CHECKING:
     from agent_gate.doors.telegram import TelegramMessenger
@@ -154,17 +154,20 @@ async def _reload(watch: PolicyWatch, gate: Gate, tell: Tell) -> None:
 def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> None:
     host, port = settings.config.gateway.host, listener.getsockname()[1]
     secure, place = "s" if settings.tls else "", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    idle = without_effect(settings.config)
     fields = {
         "url": f"http{secure}://{place}",
         "console": f"http{secure}://{place}/console",
         "agents": f"ws{secure}://{place}/ws",
         "taken_over": taken,
+        "without_effect": idle,
     }
     lines = [
         f"serving on {fields['url']}",
         f"  people  {fields['console']}  (with a token of `approvers` in {settings.config_path.name})",
         f"  agents  {fields['agents']}",
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
+        *([f"  not in this release, and without effect: {', '.join(idle)}"] if idle else []),
     ]
     tell("serving", "\n".join(lines), fields)
 

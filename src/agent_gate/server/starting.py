@@ -55,6 +55,16 @@ def settings_of(config_path: Path, policy_path: Path, *, insecure: bool = False)
     return Settings(config, config_path, policy_path, _tls_of(gateway))
 
 
+def without_effect(config: Config) -> list[str]:
+    """Settings that are read and checked, and that this release does nothing with."""
+    told = {
+        "anchor": config.anchor,
+        "services.homeassistant": config.services.homeassistant,
+        "services.mcp_servers": config.services.mcp_servers,
+    }
+    return [name for name, value in told.items() if value]
+
+
 def _tls_of(gateway: GatewayConfig) -> ssl.SSLContext | None:
     if gateway.tls is None:
         return None

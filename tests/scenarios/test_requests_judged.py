@@ -1,0 +1,457 @@
+"""Requests of others' traffic: judged by the gate, performed elsewhere, asked about without anybody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_gate import Agent, Gate
+from agent_gate.chain.builtin.gate import GatePolicy
+from agent_gate.chain.context import RequestContext
+from agent_gate.chain.executor import Executor
+from agent_gate.chain.prepared import PolicyRef
+from agent_gate.chain.registry import Registry
+from agent_gate.desk import Desk
+from agent_gate.history.policy_try import try_policy
+from agent_gate.history.verify import verify
+from agent_gate.ledger.reader import open_reader
+from agent_gate.mailbox import Mailbox
+from agent_gate.model.approval import GrantTerms
+from agent_gate.model.outcome import Status
+from agent_gate.policy.judge import Judge
+from agent_gate.ports import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.request_desk import RequestDesk
+from agent_gate.toolkit.threads import BlockingPool
+from tests.gates import (
+    ALLOW_ALL,
+    ANNA,
+    ASK_ALL,
+    BOB,
+    HandClock,
+    People,
+    a_gate,
+    agent,
+    entries,
+    kinds_of,
+    projects,
+    rows,
+    sender,
+    soon,
+    until,
+)
+
+pytestmark = pytest.mark.anyio
+
+BOT = agent("bot", owner="carol")
+AGENTS = {"bot": BOT, "clerk": agent("clerk", projects=("home",))}
+URL = "https://shop.example/orders"
+
+
+def request(**fields: Any) -> HttpRequest:
+    made = HttpRequest("bot", "", "POST", URL, (), b"")
+    return replace(made, **fields)
+
+
+@asynccontextmanager
+async def a_desk(
+    directory: Path, policy: Any = ASK_ALL, *, agents: dict[str, Agent] | None = None, **options: Any
+) -> AsyncIterator[tuple[Gate, RequestDesk]]:
+    async with a_gate(directory, policy, **options) as gate, RequestDesk(gate, agents or AGENTS) as desk:
+        yield gate, desk
+
+
+async def held(desk: RequestDesk, asked: HttpRequest | None = None) -> str:
+    judgement = await desk.judge_request(asked or request())
+    assert isinstance(judgement, RequestHeld), judgement
+    return judgement.call_id
+
+
+async def code_of(desk: RequestDesk, asked: HttpRequest | None = None) -> int:
+    judgement = await desk.judge_request(asked or request())
+    assert isinstance(judgement, RequestDenied), judgement
+    return judgement.problem.code
+
+
+async def approve(gate: Gate, call_id: str, **fields: Any) -> None:
+    await gate.answer(call_id, approve=True, by=fields.pop("by", ANNA), **fields)
+
+
+def verified(gate: Gate) -> None:
+    db = rows(gate, "PRAGMA database_list")[0]["file"]
+    with open_reader(Path(db)) as reader:
+        report = verify(reader)
+        assert report.ok, report
+
+
+async def test_an_allowed_request_passes_and_is_written_down_as_judged(tmp_path: Path) -> None:
+    policy = {"rules": [{"pattern": "http.request(POST https://shop.example/*)", "action": "allow"}]}
+    async with a_desk(tmp_path, policy) as (gate, desk):
+        judgement = await desk.judge_request(request(query_params=(("q", "1"),), body=b'{"n": 1}'))
+        assert judgement == RequestAllowed()
+        entry = entries(gate, "judged")[0]
+        assert (entry["project"], entry["agent_id"], entry["tool"], entry["status"]) == (
+            "default",
+            "bot",
+            "http.request",
+            "success",
+        )
+        assert entry["signature"] == f"http.request(POST {URL})"
+        assert entry["body"]["args"] == {"method": "POST", "url": URL, "query": [["q", "1"]], "body": '{"n": 1}'}
+        outcome = await gate.result(entry["call_id"])
+        assert outcome is not None
+        assert (outcome.status, outcome.message) == (Status.SUCCESS, "let through; it is performed elsewhere")
+        verified(gate)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"x" * 9_000, {"bytes": 9_000, "sha256": "6ddf8e5c0a1a1f9a1a"}),
+        (b"\xff\x00", {"bytes": 2}),
+    ],
+)
+async def test_a_body_that_nobody_can_read_is_told_by_size_and_hash(
+    tmp_path: Path, body: bytes, shown: dict[str, Any]
+) -> None:
+    async with a_desk(tmp_path, ALLOW_ALL) as (gate, desk):
+        await desk.judge_request(request(body=body))
+        told = entries(gate, "judged")[0]["body"]["args"]["body"]
+        assert (told["bytes"], len(told["sha256"])) == (shown["bytes"], 64)
+
+
+async def test_a_denied_request_is_written_down_with_the_rule(tmp_path: Path) -> None:
+    policy = {"rules": [{"pattern": "http.request(POST *)", "action": "deny", "description": "no orders"}]}
+    async with a_desk(tmp_path, policy) as (gate, desk):
+        assert await code_of(desk) == 1001
+        entry = entries(gate, "judged")[0]
+        assert (entry["status"], entry["body"]["decision"], entry["body"]["error"]["code"]) == ("denied", "deny", 1001)
+        verified(gate)
+
+
+async def test_an_asked_request_does_not_wait_and_finds_its_question_again(tmp_path: Path) -> None:
+    people = People()
+    async with a_desk(tmp_path, people=people) as (gate, desk):
+        first = await desk.judge_request(request())
+        assert first == await desk.judge_request(request())
+        question = await people.question()
+        assert first == RequestHeld(question.call_id, 5)
+        assert [one.question for one in await Desk(gate).questions()] == [question]
+        assert (question.signatures, question.args["url"]) == ((f"http.request(POST {URL})",), URL)
+        assert len(people.asked) == 1
+
+
+async def test_many_of_the_same_at_once_put_one_question(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        found = await asyncio.gather(*(desk.judge_request(request()) for _ in range(20)))
+        assert len(set(found)) == 1
+        assert len(entries(gate, "held")) == 1
+
+
+async def test_after_an_approval_one_repeated_request_passes_once(tmp_path: Path) -> None:
+    people = People()
+    async with a_desk(tmp_path, people=people) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id)
+        found = await asyncio.gather(*(desk.judge_request(request()) for _ in range(10)))
+        assert found.count(RequestAllowed()) == 1
+        assert {type(one) for one in found} == {RequestAllowed, RequestHeld}
+        assert kinds_of(gate, call_id) == ["held", "answered", "judged"]
+        assert entries(gate, "judged")[0]["body"]["resolved_by"] == "anna"
+        assert await held(desk) != call_id
+        await until(lambda: people.ended == [(call_id, "approved", "anna")])
+        verified(gate)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        request(method="PUT"),
+        request(url=f"{URL}/2"),
+        request(query_params=(("all", "1"),)),
+        request(body=b"other"),
+        request(agent_id="clerk"),
+    ],
+    ids=["method", "url", "query", "body", "agent"],
+)
+async def test_an_approval_lets_nothing_else_pass(tmp_path: Path, other: HttpRequest) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        await projects(gate).create("home")
+        call_id = await held(desk, request(body=b"this"))
+        await approve(gate, call_id)
+        assert await held(desk, other) != call_id
+        assert await desk.judge_request(request(body=b"this")) == RequestAllowed()
+
+
+async def test_two_gates_on_one_ledger_use_an_approval_once(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (one, first), a_desk(tmp_path) as (_, second):
+        call_id = await held(first)
+        assert await held(second) == call_id
+        await approve(one, call_id)
+        found = await asyncio.gather(*(desk.judge_request(request()) for desk in (first, second) * 5))
+        assert found.count(RequestAllowed()) == 1
+        verified(one)
+
+
+async def test_a_no_is_told_once_and_then_the_cooldown_speaks(tmp_path: Path) -> None:
+    clock = HandClock()
+    async with a_desk(tmp_path, {**ASK_ALL, "cooldown_seconds": 60}, clock=clock) as (gate, desk):
+        call_id = await held(desk)
+        await gate.answer(call_id, approve=False, by=ANNA)
+        assert [await code_of(desk), await code_of(desk)] == [1015, 1022]
+        assert kinds_of(gate, call_id) == ["held", "answered", "judged"]
+        clock.advance(61)
+        assert await held(desk) != call_id
+        verified(gate)
+
+
+async def test_a_question_that_nobody_answers_ends_with_its_deadline(tmp_path: Path) -> None:
+    clock, people = HandClock(), People()
+    async with a_desk(tmp_path, clock=clock, people=people, approval_timeout_s=60) as (gate, desk):
+        call_id = await held(desk)
+        clock.advance(58)
+        assert await desk.judge_request(request()) == RequestHeld(call_id, 2)
+        clock.advance(3)
+        await until(lambda: kinds_of(gate, call_id) == ["held", "answered", "judged"])
+        assert people.ended == [(call_id, "expired", "")]
+        outcome = await gate.result(call_id)
+        assert outcome is not None
+        assert outcome.status is Status.EXPIRED
+        assert rows(gate, "SELECT * FROM pending_requests") == []
+        assert await held(desk) != call_id
+        verified(gate)
+
+
+async def test_a_request_that_comes_before_anybody_noticed_the_deadline_is_a_new_question(tmp_path: Path) -> None:
+    clock = HandClock()
+    async with a_desk(tmp_path, clock=clock, approval_timeout_s=60) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id)
+        clock.advance(61)
+        assert await held(desk) != call_id
+        verified(gate)
+
+
+async def test_an_approval_that_is_not_used_ends_with_the_deadline(tmp_path: Path) -> None:
+    clock = HandClock()
+    async with a_desk(tmp_path, clock=clock, approval_timeout_s=60) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id)
+        clock.advance(61)
+        await until(lambda: kinds_of(gate, call_id) == ["held", "answered", "judged"])
+        assert entries(gate, "judged")[0]["body"]["error"]["code"] == 1016
+
+
+async def test_a_question_survives_a_restart_with_its_deadline(tmp_path: Path) -> None:
+    clock, people = HandClock(), People()
+    async with a_desk(tmp_path, clock=clock) as (gate, desk):
+        call_id = await held(desk)
+    clock.advance(10)
+    async with a_desk(tmp_path, clock=clock, people=people) as (gate, desk):
+        assert await Mailbox(gate).take_over_held(AGENTS) == 0, "it is not performed here"
+        question = await people.question()
+        assert (question.call_id, question.expires_at) == (call_id, clock.now() - 10 + 900)
+        await approve(gate, call_id)
+    async with a_desk(tmp_path, clock=clock) as (gate, desk):
+        assert await desk.judge_request(request()) == RequestAllowed()
+        assert await held(desk) != call_id
+        verified(gate)
+
+
+@pytest.mark.parametrize("answer", [None, False])
+async def test_what_a_dead_server_left_is_settled_when_the_next_one_opens(tmp_path: Path, answer: bool | None) -> None:
+    clock = HandClock()
+    async with a_desk(tmp_path, clock=clock, approval_timeout_s=60) as (gate, desk):
+        call_id = await held(desk)
+        if answer is False:
+            await gate.answer(call_id, approve=False, by=ANNA)
+    clock.advance(61)
+    async with a_desk(tmp_path, clock=clock) as (gate, desk):
+        assert kinds_of(gate, call_id) == ["held", "answered", "settled"]
+        assert await held(desk) != call_id
+        verified(gate)
+
+
+async def test_more_than_one_must_agree_where_the_policy_says_so(tmp_path: Path) -> None:
+    policy = {**ASK_ALL, "approvals": [{"min_cost": 1, "approver_role": "operator", "approvers_required": 2}]}
+    async with a_desk(tmp_path, policy) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id)
+        assert await held(desk) == call_id
+        await approve(gate, call_id, by=BOB)
+        assert await desk.judge_request(request()) == RequestAllowed()
+        assert entries(gate, "judged")[0]["body"]["resolved_by"] == "anna, bob"
+
+
+async def test_a_policy_that_denies_after_the_approval_wins(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id)
+        gate.judge = judge_of({"rules": [{"pattern": "*", "action": "deny"}]})
+        assert await code_of(desk) == 1001
+        gate.judge = judge_of(ASK_ALL)
+        assert await desk.judge_request(request()) == RequestAllowed(), "the approval was not used"
+
+
+async def test_a_policy_that_asks_for_more_voids_the_approval(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id, by=BOB)
+        gate.judge = judge_of({**ASK_ALL, "approvals": [{"min_cost": 1, "approver_role": "admin"}]})
+        assert await held(desk) != call_id
+        assert kinds_of(gate, call_id) == ["held", "answered", "judged"]
+        verified(gate)
+
+
+def judge_of(policy: Any) -> Judge:
+    from agent_gate.config import load_policy  # noqa: PLC0415
+
+    return Judge(load_policy(policy))
+
+
+async def test_a_standing_grant_lets_the_same_request_pass_as_often_as_it_says(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id, grant=GrantTerms(uses=2))
+        found = [await desk.judge_request(request()) for _ in range(4)]
+        assert found[:3] == [RequestAllowed()] * 3, "the approval, and two uses of the grant"
+        assert isinstance(found[3], RequestHeld)
+        assert await held(desk, request(body=b"other")) not in (call_id, found[3].call_id)
+
+
+async def test_limits_count_requests_like_calls_and_a_question_counts_once(tmp_path: Path) -> None:
+    policy = {**ASK_ALL, "limits": {"budget": {"daily": 2}}}
+    async with a_desk(tmp_path, policy) as (gate, desk):
+        first, second = await held(desk), await held(desk, request(body=b"2"))
+        assert await code_of(desk, request(body=b"3")) == 1013
+        assert await held(desk) == first, "its own reservation is not in its way"
+        await approve(gate, first)
+        assert await desk.judge_request(request()) == RequestAllowed()
+        await gate.answer(second, approve=False, by=ANNA)
+        assert await code_of(desk, request(body=b"2")) == 1015
+        await held(desk, request(body=b"4"))
+        verified(gate)
+
+
+async def test_an_allowed_request_is_charged(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, {**ALLOW_ALL, "limits": {"rate": {"per_minute": 2}}}) as (_, desk):
+        assert [await desk.judge_request(request()) for _ in range(2)] == [RequestAllowed()] * 2
+        assert await code_of(desk) == 1012
+
+
+async def test_the_agents_own_bounds_hold(tmp_path: Path) -> None:
+    agents = {"bot": replace(BOT, requests_per_minute=3, max_pending_approvals=1)}
+    async with a_desk(tmp_path, agents=agents) as (gate, desk):
+        await held(desk)
+        assert await code_of(desk, request(body=b"2")) == 1012, "one question at a time"
+        await held(desk)
+        assert await code_of(desk) == 1012, "three a minute"
+
+
+async def test_pause_and_locks_stop_requests_and_keep_approvals(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        call_id = await held(desk)
+        await approve(gate, call_id)
+        await Desk(gate).pause(ANNA)
+        assert await code_of(desk) == 1017
+        await Desk(gate).resume(ANNA)
+        await projects(gate).lock("default")
+        assert await code_of(desk) == 1017
+        await projects(gate).unlock("default")
+        assert await desk.judge_request(request()) == RequestAllowed()
+
+
+async def test_a_request_belongs_to_the_first_project_of_its_agent(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, ALLOW_ALL) as (gate, desk):
+        await projects(gate).create("home")
+        await desk.judge_request(request(agent_id="clerk"))
+        assert entries(gate, "judged")[0]["project"] == "home"
+
+
+async def test_an_agent_that_the_configuration_does_not_know_is_refused(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, ALLOW_ALL) as (gate, desk):
+        assert await code_of(desk, request(agent_id="stranger")) == 6003
+        assert entries(gate, "judged") == []
+
+
+async def test_who_owns_the_agent_may_not_approve_its_requests(tmp_path: Path) -> None:
+    carol = replace(ANNA, id="carol")
+    async with a_desk(tmp_path, approvers=(ANNA, carol)) as (gate, desk):
+        call_id = await held(desk)
+        with pytest.raises(Exception, match="may not approve"):
+            await approve(gate, call_id, by=carol)
+
+
+async def test_where_nobody_can_be_asked_an_ask_is_a_deny(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, approvers=()) as (_, desk):
+        assert await code_of(desk) == 1001
+
+
+async def test_http_request_is_no_tool_that_agents_could_call(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, ALLOW_ALL) as (gate, _):
+        outcome = await gate.call("http.request", {"method": "GET", "url": URL})
+        assert outcome.error is not None
+        assert outcome.error.code == 2001
+
+
+async def test_a_caller_that_goes_away_leaves_a_question_that_people_know_of(tmp_path: Path) -> None:
+    people = People()
+    async with a_desk(tmp_path, people=people) as (gate, desk):
+        asking = asyncio.create_task(desk.judge_request(request()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        question = await people.question()
+        assert await held(desk) == question.call_id
+
+
+async def test_a_desk_that_closes_takes_no_more_and_leaves_questions_open(tmp_path: Path) -> None:
+    async with a_gate(tmp_path, ASK_ALL) as gate:
+        async with RequestDesk(gate, AGENTS) as desk:
+            call_id = await held(desk)
+        assert await code_of(desk) == 5001
+        assert await gate.ledger.question(call_id) is not None
+
+
+async def test_recorded_requests_can_be_judged_by_another_policy(tmp_path: Path) -> None:
+    async with a_desk(tmp_path, ALLOW_ALL) as (gate, desk):
+        await desk.judge_request(request())
+        db = rows(gate, "PRAGMA database_list")[0]["file"]
+        with open_reader(Path(db)) as reader:
+            trial = try_policy(reader, judge_of({"rules": [{"pattern": "http.request(POST *)", "action": "deny"}]}))
+        assert (trial.newly_denied, trial.flips[0].signatures) == (1, (f"http.request(POST {URL})",))
+
+
+async def test_calls_and_requests_are_held_side_by_side(tmp_path: Path) -> None:
+    acts: list[str] = []
+    async with a_gate(tmp_path, ASK_ALL, sender(acts)) as gate, RequestDesk(gate, AGENTS) as desk:
+        call = asyncio.create_task(gate.call("mail.send", text="hi"))
+        call_id = await held(desk)
+        await until(lambda: len(entries(gate, "held")) == 2)
+        for one in await Desk(gate).questions():
+            await approve(gate, one.question.call_id)
+        assert (await soon(call)).status is Status.SUCCESS
+        assert await desk.judge_request(request()) == RequestAllowed()
+        assert kinds_of(gate, call_id)[-1] == "judged"
+
+
+async def test_the_policy_gate_tells_the_caller_when_to_come_again(tmp_path: Path) -> None:
+    """Through the executor, as a proxy does it."""
+    async with a_desk(tmp_path) as (gate, desk):
+        registry = Registry()
+        registry.register(GatePolicy(desk))
+        executor = Executor(registry, BlockingPool(2))
+        context = RequestContext.create(method="POST", authority="shop.example", path="/orders", body=b"1")
+        chain = [PolicyRef("gate", {"agent_id": "bot"})]
+        first = await executor.execute(chain, context)
+        assert not first.passes
+        assert first.immediate is not None
+        told = dict(first.immediate.headers)
+        assert (first.immediate.status, told["retry-after"]) == (403, "5")
+        await approve(gate, told["x-agent-gate-call-id"])
+        assert (await executor.execute(chain, context)).passes
+        assert not (await executor.execute(chain, context)).passes
