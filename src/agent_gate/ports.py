@@ -220,7 +220,7 @@ class Ledger(Protocol):
     async def question_about(
         self, agent_id: str, bound_hash: str
     ) -> tuple[Question, str | None, tuple[str, ...]] | None:
-        """The oldest open question about exactly this, told as `question` tells it."""
+        """The question about exactly this, told as `question` tells it; of several an answered or the oldest one."""
         ...
 
     async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:

@@ -482,6 +482,23 @@ class TestQuestions:
         await first.commit(work(unholds="c1"))
         assert await second.question("c1") is None
 
+    async def test_a_question_is_found_by_what_it_is_about(self, ledger: Ledger) -> None:
+        first, second = question("c1"), question("c2", created_at=NOW + 1)
+        for asked in (second, first, question("c3", agent_id="ben"), question("c4", bound_hash="other")):
+            await ledger.commit(work(holds=asked))
+        assert await ledger.question_about("ann", "bound") == (first, None, ())
+        await ledger.commit(answer(second))
+        assert await ledger.question_about("ann", "bound") == (second, "approved", ("bob",))
+        assert await ledger.question_about("ann", "nothing") is None
+
+    async def test_what_a_question_led_to_is_taken_once(self, storage: Storage) -> None:
+        first, second = storage.open(), storage.open()
+        await first.commit(work(holds=question("c")))
+        use = work(call_id="c", takes_over=("c", first.instance), unholds="c")
+        results = await asyncio.gather(*(ledger.commit(use) for ledger in (first, second) * 3))
+        assert sum(isinstance(each, Applied) for each in results) == 1
+        assert [each for each in results if not isinstance(each, Applied)] == [NotPending("other")] * 5
+
     @pytest.mark.parametrize(
         ("late", "why"),
         [

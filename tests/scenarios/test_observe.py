@@ -133,8 +133,11 @@ async def ready(served: Served) -> tuple[int, Json]:
 async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_path: Path) -> None:
     lamp = Lamp()
 
-    async def messenger() -> bool:
+    async def quick() -> bool:
         return True
+
+    async def messenger() -> str:
+        return "the bot is not in the chat"
 
     async with a_server(tmp_path, services=[lamp]) as served:
         checks = served.hall.checks
@@ -143,15 +146,17 @@ async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_pat
         assert {"database", "service:lamp"} <= told.keys()
 
         lamp.well = False
-        checks["quick"] = messenger
+        checks["quick"] = quick
+        checks["messenger"] = messenger
         checks["broken"] = _raises
         status, told = await ready(served)
         assert status == 503
         expected = {"service:lamp": "failing", "quick": "ok", "broken": "failing", "database": "ok"}
+        expected["messenger"] = "failing: the bot is not in the chat"
         assert {name: told[name] for name in expected} == expected
 
         lamp.well = True
-        del checks["broken"]
+        del checks["broken"], checks["messenger"]
         assert (await ready(served))[0] == 200
         served.hall.closing.set()
         assert (await ready(served))[1]["server"] == "closing"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.executor import Executor
 from agent_gate.chain.prepared import PolicyRef
 from agent_gate.chain.registry import Registry
+from agent_gate.config import load_policy
 from agent_gate.desk import Desk
 from agent_gate.history.policy_try import try_policy
 from agent_gate.history.verify import verify
@@ -41,6 +43,7 @@ from tests.gates import (
     kinds_of,
     projects,
     rows,
+    run_elsewhere,
     sender,
     soon,
     until,
@@ -83,10 +86,8 @@ async def approve(gate: Gate, call_id: str, **fields: Any) -> None:
 
 
 def verified(gate: Gate) -> None:
-    db = rows(gate, "PRAGMA database_list")[0]["file"]
-    with open_reader(Path(db)) as reader:
-        report = verify(reader)
-        assert report.ok, report
+    report = verify(rows(gate, "PRAGMA database_list")[0]["file"])
+    assert report.ok, report
 
 
 async def test_an_allowed_request_passes_and_is_written_down_as_judged(tmp_path: Path) -> None:
@@ -109,20 +110,12 @@ async def test_an_allowed_request_passes_and_is_written_down_as_judged(tmp_path:
         verified(gate)
 
 
-@pytest.mark.parametrize(
-    ("body", "shown"),
-    [
-        (b"x" * 9_000, {"bytes": 9_000, "sha256": "6ddf8e5c0a1a1f9a1a"}),
-        (b"\xff\x00", {"bytes": 2}),
-    ],
-)
-async def test_a_body_that_nobody_can_read_is_told_by_size_and_hash(
-    tmp_path: Path, body: bytes, shown: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("body", [b"x" * 9_000, b"\xff\x00"], ids=["long", "no text"])
+async def test_a_body_that_nobody_can_read_is_told_by_size_and_hash(tmp_path: Path, body: bytes) -> None:
     async with a_desk(tmp_path, ALLOW_ALL) as (gate, desk):
         await desk.judge_request(request(body=body))
         told = entries(gate, "judged")[0]["body"]["args"]["body"]
-        assert (told["bytes"], len(told["sha256"])) == (shown["bytes"], 64)
+        assert told == {"bytes": len(body), "sha256": sha256(body).hexdigest()}
 
 
 async def test_a_denied_request_is_written_down_with_the_rule(tmp_path: Path) -> None:
@@ -277,6 +270,26 @@ async def test_what_a_dead_server_left_is_settled_when_the_next_one_opens(tmp_pa
         verified(gate)
 
 
+async def test_an_approval_outlives_a_server_that_was_killed_and_is_used_once(tmp_path: Path) -> None:
+    run_elsewhere(
+        tmp_path,
+        """
+        from agent_gate.ports import HttpRequest
+        from agent_gate.request_desk import RequestDesk
+
+        async def main():
+            async with a_gate(directory, ASK_ALL) as gate, RequestDesk(gate, {"bot": agent("bot")}) as desk:
+                held = await desk.judge_request(HttpRequest("bot", "", "POST", "https://shop.example/orders", (), b""))
+                await gate.answer(held.call_id, approve=True, by=ANNA)
+                os._exit(9)
+        """,
+    )
+    async with a_desk(tmp_path) as (gate, desk):
+        found = [await desk.judge_request(request()) for _ in range(2)]
+        assert (found[0], type(found[1])) == (RequestAllowed(), RequestHeld)
+        verified(gate)
+
+
 async def test_more_than_one_must_agree_where_the_policy_says_so(tmp_path: Path) -> None:
     policy = {**ASK_ALL, "approvals": [{"min_cost": 1, "approver_role": "operator", "approvers_required": 2}]}
     async with a_desk(tmp_path, policy) as (gate, desk):
@@ -309,8 +322,6 @@ async def test_a_policy_that_asks_for_more_voids_the_approval(tmp_path: Path) ->
 
 
 def judge_of(policy: Any) -> Judge:
-    from agent_gate.config import load_policy  # noqa: PLC0415
-
     return Judge(load_policy(policy))
 
 
@@ -346,7 +357,7 @@ async def test_an_allowed_request_is_charged(tmp_path: Path) -> None:
 
 async def test_the_agents_own_bounds_hold(tmp_path: Path) -> None:
     agents = {"bot": replace(BOT, requests_per_minute=3, max_pending_approvals=1)}
-    async with a_desk(tmp_path, agents=agents) as (gate, desk):
+    async with a_desk(tmp_path, agents=agents) as (_, desk):
         await held(desk)
         assert await code_of(desk, request(body=b"2")) == 1012, "one question at a time"
         await held(desk)
@@ -401,7 +412,7 @@ async def test_http_request_is_no_tool_that_agents_could_call(tmp_path: Path) ->
 
 async def test_a_caller_that_goes_away_leaves_a_question_that_people_know_of(tmp_path: Path) -> None:
     people = People()
-    async with a_desk(tmp_path, people=people) as (gate, desk):
+    async with a_desk(tmp_path, people=people) as (_, desk):
         asking = asyncio.create_task(desk.judge_request(request()))
         await asyncio.sleep(0)
         asking.cancel()

@@ -126,7 +126,7 @@ def test_the_reader_of_pins_shows_a_requirement_without_a_hash() -> None:
     assert _pins(text) == {"a==1": ["sha256:00", "sha256:11"], "--index-url x": [], "b==2": []}
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "dev", "bench"])
+@pytest.mark.parametrize("name", ["bootstrap", "dev", "bench", "envoy"])
 def test_every_requirement_is_one_version_with_hashes(name: str) -> None:
     pins = _pins((ROOT / "requirements" / f"{name}.txt").read_text())
     loose = [
@@ -141,10 +141,10 @@ def test_every_requirement_is_one_version_with_hashes(name: str) -> None:
 
 
 def test_there_is_no_file_of_requirements_that_goes_unchecked() -> None:
-    assert {path.stem for path in (ROOT / "requirements").iterdir()} == {"bootstrap", "dev", "bench"}
+    assert {path.stem for path in (ROOT / "requirements").iterdir()} == {"bootstrap", "dev", "bench", "envoy"}
 
 
-@pytest.mark.parametrize("group", ["bootstrap", "dev", "bench"])
+@pytest.mark.parametrize("group", ["bootstrap", "dev", "bench", "envoy"])
 def test_pins_satisfy_what_pyproject_asks_for(group: str) -> None:
     lines = _pins((ROOT / "requirements" / f"{group}.txt").read_text())
     pinned = {name: version for name, _, version in (line.partition(" ")[0].partition("==") for line in lines)}

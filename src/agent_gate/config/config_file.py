@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_gate.config.config_checks import check_meaning
-from agent_gate.config.problems import check_schema, with_environment
+from agent_gate.config.problems import Problems, check_schema, with_environment
 from agent_gate.config.settings import (
     AgentConfig,
     AnchorConfig,
@@ -38,13 +38,17 @@ _NUMBERS = (
     ("approvers", "*", "telegram_user_id"),
 )
 """Fields that may be text, because the environment has nothing else."""
+Check: TypeAlias = Callable[[Json, Problems], None]
+"""Adds what is wrong with a file beyond what can be known here."""
+
 _DIGITS = re.compile(r"-?[0-9]{1,16}\Z", re.ASCII)
 
 
-def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True) -> Config:
+def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True, check: Check | None = None) -> Config:
     """The settings in a file; ConfigError holds every problem at once.
 
-    Where no agents are served, as by a policy agent alone, `gateway` and `agent` may be absent.
+    Where no agents are served, as by a policy agent alone, `gateway` and `agent` may be absent. `check` looks besides
+    at what only those know who use it: the steps of chains.
     """
     document, problems = with_environment(load_yaml(path))
     if not for_agents and isinstance(document.value, dict):
@@ -55,6 +59,8 @@ def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True) -> C
         _coerce(document.value, steps)
     if check_schema(document, "config", problems):
         check_meaning(document.value, problems)
+        if check is not None:
+            check(document.value, problems)
     problems.raise_any()
     free = ("projects", "chains")
     return _config({key: item if key in free else _whole(item) for key, item in document.value.items()})

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_gate.chain.configured import ConfiguredChain
 from agent_gate.config import Config
 from agent_gate.desk import Desk
 from agent_gate.doors.identity import Identities
@@ -27,8 +28,13 @@ class Hall:
     identities: Identities
     config: Config
     db: Path
-    checks: dict[str, Callable[[], Awaitable[bool]]] = field(default_factory=dict)
-    """What must be well for the server to be ready, by name, besides its ledger and the services of the gate."""
+    checks: dict[str, Callable[[], Awaitable[bool | str]]] = field(default_factory=dict)
+    """What must be well for the server to be ready, by name, besides its ledger and the services of the gate.
+
+    Each says whether it is, or in one line what is wrong.
+    """
+    api_chain: ConfiguredChain | None = None
+    """What the headers of each request to `/api` go through; None where the tokens of the configuration decide."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: doors take nothing more in, tell who is connected, and let go."""
 

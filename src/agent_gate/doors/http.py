@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
@@ -153,18 +153,26 @@ def _with_security_headers(send: Send) -> Send:
 
 def bearer_token(connection: HTTPConnection) -> str | None:
     """The token of an `Authorization: Bearer` header; None where there is not exactly one."""
+    # Headers are read as Latin-1, so that no byte is lost; tokens are UTF-8.
     given = connection.headers.getlist("authorization")
+    return token_in([value.encode("latin-1").decode("utf-8", "surrogateescape") for value in given])
+
+
+def token_in(given: Sequence[str]) -> str | None:
+    """The same, of the values of the header."""
     if len(given) != 1:
         return None
-    # Headers are read as Latin-1, so that no byte is lost; tokens are UTF-8.
-    scheme, _, token = given[0].encode("latin-1").decode("utf-8", "surrogateescape").partition(" ")
+    scheme, _, token = given[0].partition(" ")
     token = token.strip(" ")
     return token if scheme.lower() == "bearer" and 0 < len(token) <= TOKEN_CHARS_MAX else None
 
 
 def caller_of(connection: HTTPConnection, identities: Identities) -> Caller:
     """Whose token it is; IdentityError 6002 where it is nobody's."""
-    token = bearer_token(connection)
+    return holder_of(bearer_token(connection), identities)
+
+
+def holder_of(token: str | None, identities: Identities) -> Caller:
     caller = None
     if token is not None:
         caller = identities.agent(token) or identities.approver(token)

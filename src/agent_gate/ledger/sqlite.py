@@ -221,7 +221,8 @@ class SqliteLedger:
     ) -> tuple[Question, str | None, tuple[str, ...]] | None:
         row = self._row(
             "SELECT question, resolution, approved_by FROM pending_requests"
-            " WHERE agent_id = ? AND question ->> '$.bound_hash' = ? ORDER BY created_at, call_id LIMIT 1",
+            " WHERE agent_id = ? AND question ->> '$.bound_hash' = ?"
+            " ORDER BY resolution IS NULL, created_at, call_id LIMIT 1",
             agent_id,
             bound_hash,
         )

@@ -25,8 +25,10 @@ from agent_gate.model.errors import ConfigError, ToolError
 from agent_gate.model.limits import DRAIN_S
 from agent_gate.model.tool import Json
 from agent_gate.policy_watch import PolicyWatch
+from agent_gate.request_desk import RequestDesk
 from agent_gate.runtime import Gate
 from agent_gate.server.app import build_app
+from agent_gate.server.chains import Chains, outbound_of
 from agent_gate.server.signals import Signals
 from agent_gate.server.sockets import Server
 from agent_gate.server.starting import Settings, bound_socket, without_effect
@@ -100,6 +102,7 @@ async def _hall(settings: Settings) -> AsyncIterator[Hall]:
                 approval_timeout_s=config.approval_timeout,
                 own_files=settings.secret_files,
                 protected_files=settings.protected_files,
+                outbound=outbound_of(config),
             )
         )
         await _create_projects(config, gate)
@@ -109,11 +112,16 @@ async def _hall(settings: Settings) -> AsyncIterator[Hall]:
             hall.checks["messenger"] = partial(_is_healthy, messenger)
             stack.push_async_callback(messenger.close)
             await messenger.start()
+        desk = await stack.enter_async_context(RequestDesk(gate, identities.agents))
+        if config.chains or config.policy_agent:
+            chains = Chains(config, desk)
+            hall.api_chain = chains.api()
+            await stack.enter_async_context(chains.policy_agent())
         yield hall
 
 
-async def _is_healthy(messenger: TelegramMessenger) -> bool:
-    return messenger.healthy()
+async def _is_healthy(messenger: TelegramMessenger) -> bool | str:
+    return messenger.healthy() or messenger.trouble
 
 
 def _messenger(config: Config) -> TelegramMessenger | None:
@@ -162,10 +170,13 @@ def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> N
         "taken_over": taken,
         "without_effect": idle,
     }
+    if settings.config.policy_agent:
+        fields["policies"] = settings.config.policy_agent.socket_path
     lines = [
         f"serving on {fields['url']}",
         f"  people  {fields['console']}  (with a token of `approvers` in {settings.config_path.name})",
         f"  agents  {fields['agents']}",
+        *([f"  proxies {fields['policies']}"] if "policies" in fields else []),
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
         *([f"  not in this release, and without effect: {', '.join(idle)}"] if idle else []),
     ]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 import ssl
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from agent_gate.chain.configured import check_chains
 from agent_gate.config import Config, GatewayConfig, load_config, load_policy
 from agent_gate.doors.http import is_loopback
 from agent_gate.doors.wire import Unreachable
 from agent_gate.model.errors import ConfigError
+from agent_gate.system import SystemClock
 
 BACKLOG = 1_024
 
@@ -40,7 +43,7 @@ class Settings:
 
 def settings_of(config_path: Path, policy_path: Path, *, insecure: bool = False) -> Settings:
     """Both files, read and checked; ConfigError where a server may not be started with them."""
-    config = load_config(config_path)
+    config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
     load_policy(policy_path)
     if config.storage.type != "sqlite":
         raise ConfigError(

@@ -136,3 +136,22 @@ def test_a_writer_lock_that_is_held_for_long_is_told(
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     assert _rows(command)["processes"]["status"] == "warn"
     os.close(descriptor)
+
+
+def test_a_configuration_that_is_there_is_looked_at_with_its_chains(command: Command, ledger: Path) -> None:
+    assert _rows(command)["config"]["status"] == "ok"
+    config = ledger.parent / "config.yaml"
+    text = config.read_text()
+    config.write_text(f"{text}\nchains: {{api: [{{name: ip_allow, metadata: {{allow: [127.0.0.1]}}}}]}}\n")
+    assert _rows(command)["config"]["found"].endswith("chains api")
+    config.write_text(f"{text}\nchains: {{api: [{{name: api_keys}}]}}\n")
+    row = _rows(command)["config"]
+    assert row["status"] == "fail"
+    assert "chains.api[0].name: no policy is called `api_keys`" in row["found"]
+
+
+def test_a_configuration_is_not_needed(command: Command, ledger: Path) -> None:
+    (ledger.parent / "config.yaml").unlink()
+    assert "config" not in _rows(command)
+    told = command("doctor", "-c", "missing.yaml", "--json").json["checks"]
+    assert [row["status"] for row in told if row["name"] == "config"] == ["fail"]

@@ -108,6 +108,13 @@ async def test_what_a_server_repeats_in_another_spelling_is_hidden_too(tmp_path:
     assert said not in outcome.data["body"]
 
 
+async def test_an_answer_that_nobody_understands_is_quoted_without_the_credential(tmp_path: Path) -> None:
+    outcome = await get(a_web(a__={"headers": {f"odd {KEY}": "x"}}), tmp_path, chain(with_key()))
+    assert code_of(outcome) == 2003
+    assert "***" in str(outcome.error)
+    assert KEY not in str(outcome.error)
+
+
 async def test_a_credential_does_not_follow_a_redirect_to_another_host(tmp_path: Path) -> None:
     web = a_web(a__={"status": 302, "location": B}, b__={"body": "there"})
     outcome = await get(web, tmp_path, chain(with_key()))

@@ -7,12 +7,14 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 
+from agent_gate.chain.configured import API
 from agent_gate.doors.api import calls, past, people
 from agent_gate.doors.api.openapi import document
 from agent_gate.doors.api.operation import Asked, Operation, Who
 from agent_gate.doors.api.place import Place
 from agent_gate.doors.api.reading import Reading
 from agent_gate.doors.api.schemas import OBJECT
+from agent_gate.doors.callers import Callers
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import json_response
 
@@ -28,6 +30,9 @@ def describe() -> dict[str, Any]:
 def routes(hall: Hall) -> list[BaseRoute]:
     """One mount: whatever is below it is answered here, in JSON, also where there is nothing."""
     described, reading = describe(), Reading(hall)
+    if API in hall.config.chains and hall.api_chain is None:
+        raise AssertionError("a chain that is configured must be there before the door opens")
+    callers = Callers(hall.identities, hall.api_chain)
 
     async def show_document(_: Asked) -> Response:
         return json_response(described)
@@ -37,8 +42,8 @@ def routes(hall: Hall) -> list[BaseRoute]:
     for operation in OPERATIONS:
         places.setdefault(VERSION + _pattern(operation.path), {})[operation.method] = operation
     # The longer path first: an id may have slashes, and would take the rest of it.
-    below = [Route(path, Place(hall, reading, places[path])) for path in sorted(places, key=len, reverse=True)]
-    return [Mount(BASE, Router(below, redirect_slashes=False, default=Place(hall, reading, {})))]
+    below = [Route(path, Place(hall, reading, callers, places[path])) for path in sorted(places, key=len, reverse=True)]
+    return [Mount(BASE, Router(below, redirect_slashes=False, default=Place(hall, reading, callers, {})))]
 
 
 def _pattern(path: str) -> str:

@@ -11,8 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 from agent_gate.doors.api.operation import Conflict, NotThere, Operation
 from agent_gate.doors.api.reading import Reading
+from agent_gate.doors.callers import Answered, Callers
 from agent_gate.doors.hall import Hall
-from agent_gate.doors.http import STRANGER, NotJson, caller_of, problem_response
+from agent_gate.doors.http import STRANGER, NotJson, problem_response
 from agent_gate.model.errors import GateError, IdentityError, Problem
 from agent_gate.model.visible import visible
 
@@ -25,8 +26,8 @@ CLOSING = Problem(5001, "the gate is closing", "repeat the request with the same
 class Place:
     """An ASGI application for all methods of one path."""
 
-    def __init__(self, hall: Hall, reading: Reading, operations: Mapping[str, Operation]) -> None:
-        self._hall, self._reading, self._operations = hall, reading, dict(operations)
+    def __init__(self, hall: Hall, reading: Reading, callers: Callers, operations: Mapping[str, Operation]) -> None:
+        self._hall, self._reading, self._callers, self._operations = hall, reading, callers, dict(operations)
         if "GET" in self._operations:
             self._operations["HEAD"] = self._operations["GET"]
 
@@ -38,7 +39,11 @@ class Place:
     async def _response(self, request: Request) -> Response:
         who = STRANGER
         try:
-            caller = caller_of(request, self._hall.identities)
+            caller = await self._callers.of(request)
+            if isinstance(caller, Answered):
+                if caller.problem is not None:
+                    self._hall.gate.count_refusal(STRANGER, caller.problem)
+                return caller.response
             who = caller.id
             operation = self._operations.get(request.method)
             if operation is None:

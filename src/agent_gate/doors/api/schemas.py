@@ -271,7 +271,7 @@ GRANT_TERMS = record(
         "seconds": {"type": "integer", "minimum": 1, "maximum": GRANT_SECONDS_MAX, "default": 3_600},
         "uses": {"type": "integer", "minimum": 1, "maximum": GRANT_USES_MAX, "default": 5},
     },
-    description="Let exactly this call pass again, for a time and a number of uses.",
+    description="Let this signature with the same sensitive arguments pass again, for a time and a number of uses.",
 )
 IDS = listed(name_of("A call id, or your request id."), maxItems=ACKNOWLEDGED_MAX)
 

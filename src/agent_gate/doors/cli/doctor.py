@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, database_path, examples
 from agent_gate.doors.wire import Exit
@@ -10,18 +15,25 @@ app = commands()
 
 
 @app.command(epilog=examples("agent-gate doctor", "agent-gate doctor --db /var/lib/gate/agent-gate.db --json"))
-def doctor(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
-    """Look at this machine and the ledger, and say what to do.
+def doctor(
+    db: Db = DEFAULT_DB,
+    config: Annotated[
+        Path | None, typer.Option("-c", "--config", metavar="FILE", help="What to serve by; else config.yaml, if any.")
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Look at this machine, the configuration and the ledger, and say what to do.
 
     The exit code is 3 where something fails.
     """
     from agent_gate.doors.cli.health import FAIL
+    from agent_gate.doors.cli.health_config import config_rows
     from agent_gate.doors.cli.health_ledger import ledger_rows
     from agent_gate.doors.cli.health_system import system_rows
 
     path = database_path(db)
     with screen.working("looking around"):
-        rows = [*system_rows(path.parent), *ledger_rows(path)]
+        rows = [*system_rows(path.parent), *config_rows(config), *ledger_rows(path)]
     is_fit = all(row.status != FAIL for row in rows)
     if as_json:
         screen.print_json({"ok": is_fit, "checks": [row.to_json() for row in rows]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from agent_gate.doors.console import call, check, health, inbox, people, runs, states, timeline
@@ -54,6 +54,6 @@ def routes(hall: Hall) -> list[BaseRoute]:
     ]
 
 
-async def _to_the_console(_: Request) -> RedirectResponse:
+async def _to_the_console(_: Request) -> Response:
     """Whoever types the address alone is a person."""
     return RedirectResponse(HOME, 303)

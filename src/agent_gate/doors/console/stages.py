@@ -119,7 +119,7 @@ def _perform(told: Sequence[tuple[Entry, Body]], outcome: Outcome | None) -> Sta
             duration_ms(at, end),
         )
     if outcome and outcome.ok:
-        return Stage("perform", "done", "performed; it needed no intent")
+        return Stage("perform", "done", "performed; a read or a change of state needs no intent before it")
     return Stage("perform", "skipped", "not performed")
 
 

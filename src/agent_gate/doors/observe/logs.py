@@ -42,7 +42,20 @@ def secrets_of(config: Config) -> list[str]:
         found.append(_password_in(server.url))
         found += [value for value in (*server.env.values(), *server.headers.values()) if len(value) >= 8]
     found += [config.storage.url, _password_in(config.storage.url)]
+    for chain in config.chains.values():
+        for step in chain:
+            found += _secrets_in(step.metadata)
     return [secret for secret in found if len(secret) >= _SHORTEST_SECRET_CHARS]
+
+
+def _secrets_in(metadata: Mapping[str, Any]) -> list[str]:
+    """Of a policy of a chain: keys, values of headers, and values to be scrubbed."""
+    found = [metadata.get("secret"), *metadata.get("values", ())]
+    found += [key.get("key") for key in metadata.get("keys", ()) if isinstance(key, Mapping)]
+    headers = metadata.get("headers")
+    if isinstance(headers, Mapping):
+        found += [part for value in headers.values() for part in (value, str(value).partition(" ")[2])]
+    return [secret for secret in found if isinstance(secret, str) and len(secret) >= 8]
 
 
 def _password_in(url: str) -> str:

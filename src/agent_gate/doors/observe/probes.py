@@ -89,7 +89,7 @@ class Probes:
 
     async def _look(self) -> dict[str, str]:
         hall = self._hall
-        asked: dict[str, Awaitable[bool]] = {"database": self._database(), **{n: c() for n, c in hall.checks.items()}}
+        asked: dict[str, Awaitable[bool | str]] = {"database": self._database(), **{n: c() for n, c in hall.checks.items()}}
         asked |= {f"service:{service.name}": service.health_check() for service in hall.gate.services}
         states = await asyncio.gather(*(_state(name, answer) for name, answer in asked.items()))
         return dict(zip(asked, states, strict=True))
@@ -104,10 +104,11 @@ class Probes:
             row_of(reader, "SELECT count(*) FROM heads")
 
 
-async def _state(name: str, answer: Awaitable[bool]) -> str:
+async def _state(name: str, answer: Awaitable[bool | str]) -> str:
     try:
         async with asyncio.timeout(HEALTH_CHECK_S):
-            return "ok" if await answer else "failing"
+            said = await answer
+            return f"failing: {said}" if isinstance(said, str) else "ok" if said else "failing"
     except TimeoutError:
         return "silent"
     except Exception as error:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from agent_gate.doors.policy_agent.serving import serving
+from agent_gate.doors.policy_agent.listening import serving
 
 __all__ = ["serving"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from agent_gate.chain.accumulator import Response
+from agent_gate.chain.builtin.secret_scrub import SecretScrub
 from agent_gate.chain.configured import OUTBOUND, configured
 from agent_gate.chain.context import Phase, RequestContext
 from agent_gate.chain.executor import Bounds, Executor, Threads
@@ -41,6 +42,7 @@ class Outbound:
         """Names of headers that are not the agent's to give."""
         told_to_servers = _secrets(_set_headers(refs))
         scrub = [PolicyRef("secret_scrub", {"values": told_to_servers})] if told_to_servers else []
+        self._scrub = SecretScrub().prepare({"values": told_to_servers})
         self._chain = configured(OUTBOUND, [*refs, *scrub], registry, Executor(registry, threads, bounds))
 
     def refuse_ours(self, headers: Headers) -> None:
@@ -71,6 +73,11 @@ class Outbound:
             state=asked.state,
         )
         return replace(reply, headers=_lower(context), body=context.body)
+
+    def hidden(self, error: GateError) -> GateError:
+        """The same without what the server was told: an answer that nobody understands is quoted in it."""
+        problem = error.problem
+        return GateError.of(replace(problem, detail=self._scrub.scrubbed(problem.detail)))
 
     async def _passed(self, url: Url, **message: Any) -> RequestContext:
         """What became of a message that the chain lets pass; GateError where it does not."""

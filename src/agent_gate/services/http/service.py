@@ -200,7 +200,11 @@ class HttpService:
         if self._outbound is None:
             return await send(headers=headers)
         sent, asked = await self._outbound.request(url, headers)
-        return await self._outbound.response(url, await send(headers=sent), asked)
+        try:
+            reply = await send(headers=sent)
+        except GateError as error:
+            raise self._outbound.hidden(error) from None
+        return await self._outbound.response(url, reply, asked)
 
 
 def _limit_s(errand: _Errand) -> float:

@@ -1,0 +1,111 @@
+"""Who sends a request to a door over HTTP: by the chain that is configured for it, otherwise by token.
+
+A chain can only narrow: whom it names must be in the configuration, and where it names nobody a token is needed still.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response as HttpResponse
+
+from agent_gate.chain.accumulator import Response
+from agent_gate.chain.builtin.identity import identity_of
+from agent_gate.chain.configured import ConfiguredChain
+from agent_gate.chain.context import RequestContext
+from agent_gate.chain.faults import InvalidRequest
+from agent_gate.chain.instruction import ImmediateResponse
+from agent_gate.chain.policy import StatusCode
+from agent_gate.doors.http import Caller, caller_of, holder_of, problem_response, token_in
+from agent_gate.doors.identity import Identities
+from agent_gate.model.errors import IdentityError, Problem
+
+_log = logging.getLogger(__name__)
+
+_CODES = {401: 6002, 429: 1012}
+"""What a refusal of the chain counts as, by the status that it answers with; 6003 where it is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The chain, and nobody behind it, answers the request."""
+
+    response: HttpResponse
+    problem: Problem | None
+    """None where it is no refusal."""
+
+
+class Callers:
+    """For one door, with its chain."""
+
+    def __init__(self, identities: Identities, chain: ConfiguredChain | None) -> None:
+        self._identities, self._chain = identities, chain
+
+    async def of(self, request: Request) -> Caller | Answered:
+        """IdentityError where nobody known is named."""
+        if self._chain is None:
+            return caller_of(request, self._identities)
+        try:
+            response = await self._chain.run(_context(request))
+        except InvalidRequest as error:
+            return Answered(problem_response(error.problem, 400), error.problem)
+        if not response.passes:
+            return _answered(response)
+        return self._named(response.context)
+
+    def _named(self, context: RequestContext) -> Caller:
+        """The credentials that the chain has used are not in the headers any more."""
+        name, token = identity_of(context), token_in(context.headers.all("authorization"))
+        if name is None:
+            return holder_of(token, self._identities)
+        agent, approver = self._identities.agents.get(name), self._identities.approvers.get(name)
+        if agent is not None and approver is not None:
+            raise IdentityError(f"`{name}` is an agent and an approver", suggestion="give one of them another id")
+        caller = agent or approver
+        if caller is None:
+            raise IdentityError(f"`{name}` is not known here", suggestion="add it to agents or approvers in the config")
+        other = token and (self._identities.agent(token) or self._identities.approver(token))
+        if other and other != caller:
+            raise IdentityError("the request carries credentials of two", suggestion="send those of one")
+        return caller
+
+
+def _context(request: Request) -> RequestContext:
+    """The head of the request: bodies are read by who knows how large they may be."""
+    return RequestContext.create(
+        method=request.method,
+        path=request.scope["raw_path"].decode("latin-1"),
+        scheme=request.url.scheme,
+        authority=request.headers.get("host", ""),
+        query_params=request.query_params.multi_items(),
+        client_ip=request.client.host if request.client else "",
+        headers=[(name.decode("latin-1"), _text(value)) for name, value in request.headers.raw],
+    )
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _answered(response: Response) -> Answered:
+    if response.immediate is not None:
+        return _immediate(response.immediate, response)
+    _log.warning("the chain of this door ended with %s: %s", response.status.name, response.message)
+    denied = response.status in (StatusCode.POLICY_DENIED, StatusCode.OK)
+    problem = Problem(6003, f"policy `{response.policy_name}` does not let this request pass", "see chains.api")
+    return Answered(problem_response(problem, 403 if denied else 503), problem)
+
+
+def _immediate(immediate: ImmediateResponse, response: Response) -> Answered:
+    answer = HttpResponse(immediate.body, immediate.status)
+    for name, value in immediate.headers:
+        answer.headers.append(name, value)
+    if immediate.status < 400:
+        return Answered(answer, None)
+    code = _CODES.get(immediate.status, 6003)
+    return Answered(answer, Problem(code, response.message or f"policy `{response.policy_name}` refused"))

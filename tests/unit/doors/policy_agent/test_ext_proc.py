@@ -1,0 +1,156 @@
+"""Envoy's streams: in which order a request may be shown, and that none ends well while something is still open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from agent_gate.chain.context import RequestContext
+from agent_gate.chain.instruction import SetState
+from agent_gate.chain.policy import PolicyResult
+from agent_gate.config import ChainPolicyConfig, Config, GatewayConfig, RouteConfig, ServicesConfig, StorageConfig
+from agent_gate.doors.policy_agent import listening
+from agent_gate.doors.policy_agent.envoy.ext_proc import NAME
+from agent_gate.doors.policy_agent.proto import envoy_pb2 as pb
+from tests.agents import Client, Scripted, a_client, a_request, an_agent
+from tests.gates import soon
+
+BUFFERED = pb.ProtocolConfiguration(
+    request_body_mode=pb.ProcessingMode.BUFFERED, response_body_mode=pb.ProcessingMode.BUFFERED
+)
+BODY = pb.HttpBody(body=b"x", end_of_stream=True)
+
+
+def headers(*more: tuple[str, str], end: bool = False, **line: str) -> pb.HttpHeaders:
+    given = [(f":{name}", value) for name, value in line.items()] + list(more)
+    values = [pb.HeaderValue(key=name, raw_value=value.encode()) for name, value in given]
+    return pb.HttpHeaders(headers=pb.HeaderMap(headers=values), end_of_stream=end)
+
+
+def request(*, end: bool = False) -> pb.ProcessingRequest:
+    line = headers(method="GET", path="/x?y=1", scheme="https", authority="a.test", end=end)
+    return pb.ProcessingRequest(request_headers=line, protocol_config=BUFFERED)
+
+
+def response(status: str = "200", *, end: bool = False) -> pb.ProcessingRequest:
+    return pb.ProcessingRequest(response_headers=headers(status=status, end=end))
+
+
+@asynccontextmanager
+async def an_agent_for(directory: Path, act: Any) -> AsyncIterator[Client]:
+    config = Config(GatewayConfig("127.0.0.1", 1), None, None, ServicesConfig(), StorageConfig())
+    config = replace(config, chains={"all": (ChainPolicyConfig("both"),)})
+    agent = an_agent(directory / "s", Scripted("both", act), config=config, routes=(RouteConfig("all"),))
+    async with agent as path, a_client(path) as client:
+        yield client
+
+
+def opened(client: Client) -> Any:
+    call: Any = client.channel.stream_stream(
+        f"/{NAME}/Process", pb.ProcessingRequest.SerializeToString, pb.ProcessingResponse.FromString
+    )
+    return call()
+
+
+async def said(stream: Any, message: pb.ProcessingRequest) -> pb.ProcessingResponse:
+    await stream.write(message)
+    answer: pb.ProcessingResponse = await soon(stream.read())
+    return answer
+
+
+async def passing(_: Mapping[str, Any], context: RequestContext) -> PolicyResult:
+    return PolicyResult()
+
+
+async def test_what_the_request_phase_tells_reaches_the_response_phase(tmp_path: Path) -> None:
+    told: list[object] = []
+
+    async def tell(_: Mapping[str, Any], context: RequestContext) -> PolicyResult:
+        told.append((context.phase.value, context.response_status, context.body, dict(context.state)))
+        return PolicyResult(instructions=(SetState("seen", context.query_params[0][1]),))
+
+    async with an_agent_for(tmp_path, tell) as client:
+        stream = opened(client)
+        kinds = [
+            (await said(stream, message)).WhichOneof("response")
+            for message in (
+                request(),
+                pb.ProcessingRequest(request_body=BODY),
+                response("404"),
+                pb.ProcessingRequest(response_body=BODY),
+                pb.ProcessingRequest(response_trailers=pb.HttpTrailers()),
+            )
+        ]
+        await stream.done_writing()
+        assert await soon(stream.code()) is grpc.StatusCode.OK
+    assert kinds == ["request_headers", "request_body", "response_headers", "response_body", "response_trailers"]
+    assert told == [("request", None, b"x", {}), ("response", 404, b"x", {"seen": "1"})]
+
+
+@pytest.mark.parametrize(
+    ("messages", "status"),
+    [
+        ([response("200")], 500),
+        ([response("413")], 413),
+        ([response("x")], 500),
+        ([pb.ProcessingRequest(request_body=BODY)], 500),
+        ([request(), response("200")], 500),
+        ([request(end=True), response("abc")], 502),
+    ],
+)
+async def test_what_no_policy_has_seen_is_refused(
+    tmp_path: Path, messages: list[pb.ProcessingRequest], status: int
+) -> None:
+    async with an_agent_for(tmp_path, passing) as client:
+        stream = opened(client)
+        answers = [await said(stream, message) for message in messages]
+    assert answers[-1].immediate_response.status.code == status
+
+
+async def test_a_second_request_on_one_stream_ends_it_with_an_error(tmp_path: Path) -> None:
+    async with an_agent_for(tmp_path, passing) as client:
+        stream = opened(client)
+        await said(stream, request(end=True))
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await said(stream, request(end=True))
+        assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_an_agent_that_ends_does_not_end_a_stream_of_envoys_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "AGENT_DRAIN_S", 0.05)
+    begun = asyncio.Event()
+
+    async def hold(_: Mapping[str, Any], context: RequestContext) -> PolicyResult:
+        begun.set()
+        return await asyncio.Event().wait()  # type: ignore[return-value]  # never
+
+    async with a_client(tmp_path / "s") as client:
+        async with an_agent_for(tmp_path, hold):
+            waiting, held = opened(client), opened(client)
+            await said(waiting, request())
+            await held.write(request(end=True))
+            await soon(begun.wait())
+        assert await soon(waiting.code()) is not grpc.StatusCode.OK
+        assert await soon(held.code()) is not grpc.StatusCode.OK
+
+
+async def test_open_calls_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "AGENT_STREAMS_MAX", 2)
+    async with an_agent_for(tmp_path, passing) as client:
+        streams = [opened(client), opened(client)]
+        for stream in streams:
+            await said(stream, request())
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await soon(client.execute(a_request("both")))
+        assert error.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await said(streams[0], pb.ProcessingRequest(request_body=BODY))
