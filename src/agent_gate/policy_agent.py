@@ -8,11 +8,12 @@ import signal
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import uvloop
 
-from agent_gate.chain.configured import registry_of
+from agent_gate.chain.configured import check_chains, registry_of
 from agent_gate.chain.executor import Bounds, Executor
 from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, ServicesConfig, StorageConfig, load_config
 from agent_gate.doors.observe import configure_logs, secrets_of
@@ -30,7 +31,7 @@ def settings_of(config_path: Path | None, socket_path: Path | None) -> Config:
     """What the file says, and defaults where there is none; a path that is given by hand goes first."""
     config = Config(GatewayConfig("127.0.0.1", 1), None, None, ServicesConfig(), StorageConfig())
     if config_path is not None:
-        config = load_config(config_path, for_agents=False)
+        config = load_config(config_path, for_agents=False, check=partial(check_chains, clock=SystemClock()))
     settings = config.policy_agent or PolicyAgentConfig(os.fspath(default_socket_path()))
     if socket_path is not None:
         settings = replace(settings, socket_path=os.fspath(socket_path))

@@ -13,16 +13,17 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias, TypeVar
 
+from agent_gate.held_request import HeldRequest
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import Applied, Beside, Draft, Entry, NoRoom, NotOpen, Resolve, UseGrant, Work
+from agent_gate.model.entry import Applied, Beside, Draft, Entry, NoRoom, NotOpen, UseGrant, Work
 from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import REQUEST_RETRY_AFTER_S
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.model.record import answered, answered_at, answered_by, reserved_by
-from agent_gate.model.record_judged import given_up, held_by, judged
+from agent_gate.model.record import reserved_by
+from agent_gate.model.record_judged import judged
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.passage import Judged, covers, refusal, resolution_fields
@@ -53,32 +54,6 @@ class _Asked:
     args: Mapping[str, Json]
     call_id: str
     started_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A question that is in the ledger, with the entries about it."""
-
-    question: Question
-    how: str | None
-    approvers: tuple[str, ...]
-    entries: Sequence[Entry]
-
-    @property
-    def resolution(self) -> Resolution:
-        """How it ended; one without an answer has ended with its deadline."""
-        last = next((entry for entry in reversed(self.entries) if entry.kind == "answered"), None)
-        if self.how is None or last is None:
-            return Resolution("expired", "", self.question.expires_at)
-        by = ", ".join(self.approvers) if self.how == "approved" else answered_by(last)
-        return Resolution(self.how, by, answered_at(last))
-
-    @property
-    def too_late(self) -> Problem:
-        if self.how != "approved":
-            return refusal(self.resolution)
-        detail = f"`{self.resolution.by}` agreed, but the request did not come again in time"
-        return Problem(1016, detail, "send it again after the approval", "hold")
 
 
 class RequestDesk:
@@ -165,18 +140,18 @@ class RequestDesk:
         assert isinstance(prepared, Prepared), prepared
         return prepared, decide(prepared, judge)
 
-    async def _open_question(self, asked: _Asked, bound_hash: str) -> _Open | None:
+    async def _open_question(self, asked: _Asked, bound_hash: str) -> HeldRequest | None:
         """The question about exactly this request; one whose deadline has passed ends now."""
         found = await self._ledger.question_about(asked.wish.agent.id, bound_hash)
         if found is None:
             return None
-        there = _Open(*found, await self._ledger.entries_of(found[0].call_id))
+        there = HeldRequest(*found, await self._ledger.entries_of(found[0].call_id))
         if there.question.expires_at > self._clock.now():
             return there
         await self._end(there, there.too_late)
         return None
 
-    async def _by_answer(self, asked: _Asked, found: _Open) -> Judgement | None:
+    async def _by_answer(self, asked: _Asked, found: HeldRequest) -> Judgement | None:
         """What the question that is there means for this request; None where nothing any more."""
         if found.how in ("denied", "withdrawn"):
             problem = refusal(found.resolution)
@@ -229,7 +204,7 @@ class RequestDesk:
         reached: Judged,
         beside: tuple[Beside, ...] = (),
         resolution: Mapping[str, str] | None = None,
-        used: _Open | None = None,
+        used: HeldRequest | None = None,
     ) -> Judgement | None:
         """Written down as what may pass, and in the same transaction all that it uses up.
 
@@ -237,12 +212,12 @@ class RequestDesk:
         """
         charges, started_at = reached[0].charges, asked.started_at
         if used is not None:
-            charges = outstanding(charges, reserved_by(used.entries))
+            charges = outstanding(charges, used.reserved)
             started_at, resolution = used.question.created_at, resolution_fields(used.resolution)
         ending = Ending(Status.SUCCESS, message=PASSED_ON, acted=True)
         outcome, draft = self._recorded(reached, ending, started_at, resolution, first=used is None)
         work = Work(asked.wish.project, (draft,), must_be_open=True, charges=charges, beside=beside)
-        committed = await self._ledger.commit(work if used is None else _using_up(work, used))
+        committed = await self._ledger.commit(work if used is None else used.used_up_by(work))
         match committed:
             case Applied():
                 self._gate.observer.ended(outcome.call_id, NAME, outcome)
@@ -286,34 +261,17 @@ class RequestDesk:
             async with self._turn:
                 found = await self._ledger.question(question.call_id)
                 if found is not None:
-                    there = _Open(*found, await self._ledger.entries_of(question.call_id))
+                    there = HeldRequest(*found, await self._ledger.entries_of(question.call_id))
                     await self._end(there, there.too_late)
         except StorageError as error:
             _log.warning("the question about request %s could not be ended: %s", question.call_id, error.problem)
 
-    async def _end(self, there: _Open, problem: Problem) -> None:
-        """Nothing comes of it any more, and what it had reserved is free; nothing where another was faster."""
-        question, now, salt = there.question, self._clock.now(), self._gate.ids.salt
-        told = resolution_fields(there.resolution)
-        work = Work(
-            question.project,
-            (given_up(question, there.entries, problem, told, now, salt()),),
-            releases=reserved_by(there.entries),
-        )
-        if there.how is None:
-            expired = answered(question, "expired", "", now, "", salt())
-            resolves = Resolve(question.call_id, question.nonce, now, "expired")
-            work = replace(work, entries=(expired, *work.entries), resolves=resolves)
-        await self._ledger.commit(_using_up(work, there))
+    async def _end(self, there: HeldRequest, problem: Problem) -> None:
+        """Where another was faster to end or to use it, that stands."""
+        await self._ledger.commit(there.ended(problem, self._clock.now(), self._gate.ids.salt))
 
 
 def _of_its_own(asked: _Asked, reached: Judged) -> Judged:
     """The same, as a request that has nothing to do with the question that is open."""
     prepared, verdict = reached
     return replace(prepared, call=replace(prepared.call, call_id=asked.call_id)), verdict
-
-
-def _using_up(work: Work, there: _Open) -> Work:
-    """Refused where the question is not there any more: one answer serves one request."""
-    call_id = there.question.call_id
-    return replace(work, takes_over=(call_id, held_by(there.entries)), unholds=call_id)

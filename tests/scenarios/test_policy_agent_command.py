@@ -68,7 +68,10 @@ def test_a_socket_that_is_named_goes_before_that_of_the_file(tmp_path: Path) -> 
     [
         ("policy_agent: {}", "policy_agent.socket_path"),
         ("policy_agent: {socket_path: s, routes: [{chain: orders}]}", "there is no chain `orders` under `chains`"),
-        (CONFIG.replace("headers: {x", "headers: {host: a, x"), "chains.orders: metadata of policy `set_headers`"),
+        (
+            CONFIG.replace("headers: {x", "headers: {host: a, x"),
+            "config.yaml:3: chains.orders[0].metadata: SET_HEADER: `host`",
+        ),
         (CONFIG.replace("route: api", "path: api"), "policy_agent.routes[0].path"),
         (CONFIG.replace("route: api", "path: /%61"), "policy_agent.routes[0].path"),
         (CONFIG.replace("route: api", "authority: 'a.test:80'"), "policy_agent.routes[0].authority"),

@@ -48,6 +48,7 @@ from tests.gates import (
     soon,
     until,
 )
+from tests.scenarios.visiting import a_visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -448,6 +449,20 @@ async def test_calls_and_requests_are_held_side_by_side(tmp_path: Path) -> None:
         assert (await soon(call)).status is Status.SUCCESS
         assert await desk.judge_request(request()) == RequestAllowed()
         assert kinds_of(gate, call_id)[-1] == "judged"
+
+
+async def test_the_console_shows_a_request_while_it_waits_and_afterwards(tmp_path: Path) -> None:
+    async with a_visitor(tmp_path, ASK_ALL) as visitor, RequestDesk(visitor.hall.gate, AGENTS) as desk:
+        call_id = await held(desk, request(body=b"two apples"))
+        inbox = await visitor.see("/console")
+        assert f"http.request(POST {URL})" in inbox.text
+        assert "two apples" in inbox.text
+        await visitor.do(inbox, f"{call_id}/answer", verb="allow")
+        assert "approved" in (await visitor.see(f"/console/calls/{call_id}")).text
+        assert await desk.judge_request(request(body=b"two apples")) == RequestAllowed()
+        page = await visitor.see(f"/console/calls/{call_id}")
+        assert "let through; it is performed elsewhere" in page.text
+        assert f"http.request(POST {URL})" in (await visitor.see("/console/timeline?tool=http.request")).text
 
 
 async def test_the_policy_gate_tells_the_caller_when_to_come_again(tmp_path: Path) -> None:

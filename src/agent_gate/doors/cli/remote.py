@@ -122,7 +122,7 @@ class Remote:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             from agent_gate.client.link import where_to_look
 
-            reason = _ERRNO.sub("", " ".join(str(error).split()) or type(error).__name__).lower()
+            reason = _ERRNO.sub("", " ".join(str(error).split()) or type(error).__name__).lower().rstrip(".")
             raise Unreachable(f"cannot connect to `{self._url}`: {reason}", suggestion=where_to_look(reason)) from None
         except ValueError:
             raise Unreachable(

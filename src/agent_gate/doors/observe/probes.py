@@ -89,7 +89,10 @@ class Probes:
 
     async def _look(self) -> dict[str, str]:
         hall = self._hall
-        asked: dict[str, Awaitable[bool | str]] = {"database": self._database(), **{n: c() for n, c in hall.checks.items()}}
+        asked: dict[str, Awaitable[bool | str]] = {
+            "database": self._database(),
+            **{n: c() for n, c in hall.checks.items()},
+        }
         asked |= {f"service:{service.name}": service.health_check() for service in hall.gate.services}
         states = await asyncio.gather(*(_state(name, answer) for name, answer in asked.items()))
         return dict(zip(asked, states, strict=True))
