@@ -92,6 +92,7 @@ PLANS_UNDER_WAY_MAX = 16
 """Of one connection, and after it has ended."""
 UNSENT_BYTES_MAX = 64 * 1_048_576
 """Answers that one connection has not yet taken."""
+MEMORY_TIDY_INTERVAL_S = 10.0
 DRAIN_S = 5.0
 """How long a server that ends waits until its answers have been taken."""
 POLICY_POLL_INTERVAL_S = 1.0

@@ -29,6 +29,7 @@ from agent_gate.request_desk import RequestDesk
 from agent_gate.runtime import Gate
 from agent_gate.server.app import build_app
 from agent_gate.server.chains import Chains, outbound_of
+from agent_gate.server.memory import tidying
 from agent_gate.server.signals import Signals
 from agent_gate.server.sockets import Server
 from agent_gate.server.starting import Settings, bound_socket, without_effect
@@ -69,7 +70,7 @@ async def serve(settings: Settings, listener: socket, tell: Tell) -> None:
             serving = asyncio.create_task(server.serve([listener]))
             _announce(tell, settings, listener, taken)
             ended = asyncio.create_task(signals.end.wait())
-            async with observation.watching():
+            async with observation.watching(), tidying():
                 await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
             ended.cancel()
             await _wind_down(hall, server, serving)
