@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import chain, commands, ledger, paths, policy_agent, rules, runs, startup, trial, urls
+from bench import answers, chain, commands, ledger, paths, policy_agent, rules, runs, server, startup, trial, urls
 from bench.figure import Figure
 
 HERE = Path(__file__).parent
@@ -42,6 +42,8 @@ def _measure(directory: Path) -> Iterator[Figure]:
         ledger.figures(directory),
         runs.figures(directory),
         trial.figures(directory),
+        answers.figures(directory),
+        server.figures(directory),
         startup.figures(directory),
     ):
         for figure in part:

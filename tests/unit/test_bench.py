@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import chain, commands, figure, ledger, paths, runs, trial, urls
+from bench import answers, chain, commands, figure, ledger, paths, runs, trial, urls
 from bench.figure import Figure
 
 
@@ -15,6 +15,8 @@ from bench.figure import Figure
 def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (figure, "TURNS", 1),
+        (answers, "ANSWERS", 2),
+        (answers, "ROUNDS", 1),
         (chain, "REQUESTS", 2),
         (ledger, "CALLS", 10),
         (ledger, "CALLERS", 2),
@@ -38,8 +40,9 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (ledger.figures, 5),
         (runs.figures, 3),
         (trial.figures, 2),
+        (answers.figures, 1),
     ],
-    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial"],
+    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers"],
 )
 def test_each_part_measures_what_it_promises(
     figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path
