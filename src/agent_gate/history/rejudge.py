@@ -17,7 +17,7 @@ from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.codec import restore
 from agent_gate.model.moment import epoch, iso
-from agent_gate.model.tool import ToolDeclaration
+from agent_gate.model.tool import Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.judge import Judge
@@ -81,10 +81,10 @@ class RecordedCall:
         )  # fmt: skip
 
     @property
-    def standing(self) -> tuple[object, ...]:
+    def standing(self) -> tuple[tuple[str, ...], str | None, bool]:
         """Who called, in which mode, and whether it was confirmed, as far as a verdict can rest on it."""
         facts = self._body["facts"]
-        return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed")
+        return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed", False)
 
     @property
     def question(self) -> bytes:
@@ -92,6 +92,16 @@ class RecordedCall:
         body, facts = self._body, self._body["facts"]
         lasting = {name: facts[name] for name in facts if name not in _OF_THE_MOMENT}
         return sha256(orjson.dumps([lasting, body["args"], body["signatures"], body.get("resources")])).digest()
+
+
+@lru_cache(maxsize=1_024)
+def _request(agent_id: str, tool: str, project: str) -> CallRequest:
+    return CallRequest(Agent(agent_id), tool, {}, project)
+
+
+@lru_cache(maxsize=256)
+def _facts(roles: tuple[str, ...], mode: str | None, confirmed: bool) -> Facts:
+    return Facts(0.0, Mode(mode) if mode else Mode.ASSISTED, roles or ("operator",), confirmed, "")
 
 
 @lru_cache(maxsize=256)
@@ -122,7 +132,13 @@ class Rejudge:
 
     def verdict(self, call: RecordedCall, judge: Judge, *, as_it_was: bool) -> Verdict:
         """`as_it_was` False: what the rules say, whoever could be asked or had just said no at the time."""
-        tool, facts = self.tool_of(call), call.facts
+        tool = self.tool_of(call)
+        if not as_it_was and judge.goes_by_call_alone(tool) and not judge.guards(tool):
+            # Nothing but this is looked at, and making the rest would take longer than judging.
+            request = _request(call.agent_id, call.tool, call.project)
+            bound = BoundCall("", request, {}, {}, call.signatures, "", "")
+            return judge.decide(bound, _facts(*call.standing), tool)
+        facts = call.facts
         if not as_it_was and (facts.refused_recently or not facts.can_ask):
             facts = replace(facts, can_ask=True, refused_recently=False)
         if judge.needs_state(tool):

@@ -11,6 +11,10 @@ import sqlite3
 from agent_gate.model.entry import GATE_PROJECT, ProjectHead
 
 SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
+SELECT_HEADS = (
+    "SELECT project, seq, hash, state_version, snapshot_id, status FROM heads WHERE project IN (?, ?)"
+)
+"""The project's, and beside it that of the gate itself, which says whether it is paused."""
 MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
 INSERT_ENTRIES = (
     "INSERT INTO entries (project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
@@ -33,8 +37,10 @@ class Group:
     def head(self, project: str) -> ProjectHead | None:
         """As the works before this one have left it."""
         if project not in self._heads:
-            row = self.cursor.execute(SELECT_HEAD, (project,)).fetchone()
-            self._heads[project] = ProjectHead(project, *row) if row else None
+            self._heads[project] = None
+            for row in self.cursor.execute(SELECT_HEADS, (project, GATE_PROJECT)).fetchall():
+                self._heads.setdefault(row[0], None)
+                self._heads[row[0]] = self._heads[row[0]] or ProjectHead(*row)
         return self._heads[project]
 
     def status(self, head: ProjectHead) -> str:
