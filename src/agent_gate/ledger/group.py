@@ -11,9 +11,7 @@ import sqlite3
 from agent_gate.model.entry import GATE_PROJECT, ProjectHead
 
 SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
-SELECT_HEADS = (
-    "SELECT project, seq, hash, state_version, snapshot_id, status FROM heads WHERE project IN (?, ?)"
-)
+SELECT_HEADS = "SELECT project, seq, hash, state_version, snapshot_id, status FROM heads WHERE project IN (?, ?)"
 """The project's, and beside it that of the gate itself, which says whether it is paused."""
 MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
 INSERT_ENTRIES = (
