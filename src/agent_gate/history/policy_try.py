@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agent_gate.history.rejudge import RecordedCall, Rejudge
+from agent_gate.history.rejudge import RecordedCall, Rejudge, verdict_by_names
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.judge import Judge
 
@@ -60,7 +60,7 @@ class _Decisions:
 
     def __init__(self, rejudge: Rejudge, judge: Judge) -> None:
         self._rejudge, self._judge = rejudge, judge
-        self._known: dict[int, dict[object, Decision]] = {}
+        self._known: dict[int, dict[bytes, Decision]] = {}
         """By the declaration itself, which the record keeps alive: what a tool of one name says may change."""
 
     def verdict(self, call: RecordedCall) -> Verdict:
@@ -70,8 +70,9 @@ class _Decisions:
         tool = self._rejudge.tool_of(call)
         if not self._judge.goes_by_call_alone(tool):
             return self.verdict(call).decision
-        known = self._known.setdefault(id(tool), {})
-        question = call.question if self._judge.guards(tool) else (call.signatures, call.standing)
+        if not self._judge.guards(tool):
+            return verdict_by_names(call, tool, self._judge).decision  # the judge keeps such answers itself
+        known, question = self._known.setdefault(id(tool), {}), call.question
         decision = known.get(question)
         if decision is None:
             decision = self.verdict(call).decision

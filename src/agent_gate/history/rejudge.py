@@ -132,18 +132,22 @@ class Rejudge:
 
     def verdict(self, call: RecordedCall, judge: Judge, *, as_it_was: bool) -> Verdict:
         """`as_it_was` False: what the rules say, whoever could be asked or had just said no at the time."""
-        tool = self.tool_of(call)
-        if not as_it_was and judge.goes_by_call_alone(tool) and not judge.guards(tool):
-            # Nothing but this is looked at, and making the rest would take longer than judging.
-            request = _request(call.agent_id, call.tool, call.project)
-            bound = BoundCall("", request, {}, {}, call.signatures, "", "")
-            return judge.decide(bound, _facts(*call.standing), tool)
-        facts = call.facts
+        tool, facts = self.tool_of(call), call.facts
         if not as_it_was and (facts.refused_recently or not facts.can_ask):
             facts = replace(facts, can_ask=True, refused_recently=False)
         if judge.needs_state(tool):
             facts = replace(facts, state=show(self._reader, call.project, facts.state_version).document)
         return judge.decide(call.bound, facts, tool)
+
+
+def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) -> Verdict:
+    """Where nothing but the call's signatures and its caller is looked at.
+
+    Making the whole call again would take longer than judging it.
+    """
+    request = _request(call.agent_id, call.tool, call.project)
+    bound = BoundCall("", request, {}, {}, call.signatures, "", "")
+    return judge.decide(bound, _facts(*call.standing), tool)
 
 
 class RecordedTools:
