@@ -68,10 +68,10 @@ class _Decisions:
 
     def of(self, call: RecordedCall) -> Decision:
         tool = self._rejudge.tool_of(call)
+        if self._judge.goes_by_names_alone(tool):
+            return verdict_by_names(call, tool, self._judge).decision  # the judge keeps such answers itself
         if not self._judge.goes_by_call_alone(tool):
             return self.verdict(call).decision
-        if not self._judge.guards(tool):
-            return verdict_by_names(call, tool, self._judge).decision  # the judge keeps such answers itself
         known, question = self._known.setdefault(id(tool), {}), call.question
         decision = known.get(question)
         if decision is None:

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -14,7 +13,7 @@ import orjson
 from agent_gate.history.state import show
 from agent_gate.ledger.reader import row_of, rows_of
 from agent_gate.model.builtin import BUILTIN
-from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import restore
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Mode, ToolDeclaration
@@ -30,8 +29,6 @@ FIRST_ENTRIES = (
 """Only the first entry of a bound call holds facts; erased calls and those that were never bound have none."""
 
 _DECISIONS = {decision.value: decision for decision in Decision}
-_OF_THE_MOMENT = frozenset({"can_ask", "policy", "refused_recently", "state_version", *Usage.__slots__})
-"""Facts that change from call to call, and that a judge who goes by the call alone does not look at."""
 
 
 class RecordedCall:
@@ -88,10 +85,10 @@ class RecordedCall:
 
     @property
     def question(self) -> bytes:
-        """The hash of all that its verdict rests on where neither moment, nor state, nor a counter matters."""
-        body, facts = self._body, self._body["facts"]
-        lasting = {name: facts[name] for name in facts if name not in _OF_THE_MOMENT}
-        return sha256(orjson.dumps([lasting, body["args"], body["signatures"], body.get("resources")])).digest()
+        """All that its verdict rests on where neither moment, nor state, nor a counter matters."""
+        body = self._body
+        found = body["facts"].get("found")
+        return orjson.dumps([self.standing, found, body["args"], body["signatures"], body.get("resources")])
 
 
 @lru_cache(maxsize=1_024)

@@ -56,9 +56,10 @@ class Judge:
         """Whether no verdict on the tool can rest on the moment, the project's state or a counter."""
         return self._goes_by_calls and not self._judged(tool).preconditions
 
-    def guards(self, tool: ToolDeclaration) -> bool:
-        """Whether a guard looks at more than the call's signatures."""
-        return self._judged(tool).is_guarded
+    def goes_by_names_alone(self, tool: ToolDeclaration) -> bool:
+        """Whether verdicts on the tool rest on signatures and caller: no guard looks at anything else either."""
+        judged = self._judged(tool)
+        return self._goes_by_calls and not judged.is_guarded and not judged.preconditions
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
@@ -69,7 +70,7 @@ class Judge:
         """An error while judging is a deny."""
         try:
             judged = self._judged(tool)
-            if judged.is_guarded or judged.preconditions or not self._goes_by_calls:
+            if not self._goes_by_calls or judged.is_guarded or judged.preconditions:
                 return self._decide(bound, facts, judged)
             # Nothing else is looked at, so that the same question has the same answer.
             question = (
