@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
+from msgspec import structs
+
 from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import canonical, sha256_hex
@@ -262,7 +264,7 @@ class _Run:
             agent_id=self._agent.id,
             status=status,
         )
-        return await self._gate.ledger.commit(replace(work, entries=(draft,)))
+        return await self._gate.ledger.commit(structs.replace(work, entries=(draft,)))
 
 
 async def _in_any_case(work: Coroutine[Any, Any, Result]) -> Result:

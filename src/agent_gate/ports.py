@@ -7,11 +7,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
+from msgspec import Struct
+
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import Committed, Entry, ProjectHead, ProjectState, Work
-from agent_gate.model.errors import Problem
+from agent_gate.model.entry import Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.grant import Grant
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
@@ -274,6 +277,22 @@ class Ledger(Protocol):
         """(call id, reference) of every question that a messenger shows."""
         ...
 
+    async def contact(self, key: str) -> bytes | None:
+        """The sealed value that the owner gave under this key."""
+        ...
+
+    async def contacts(self) -> Sequence[tuple[str, str]]:
+        """(key, when it was set) of each, by key."""
+        ...
+
+    async def entity_snapshot(self) -> Sequence[EntityRow]:
+        """The home as it was last seen, by entity id."""
+        ...
+
+    async def entity_stamps(self) -> Mapping[str, str]:
+        """When each of those entities had last been updated."""
+        ...
+
     async def last_policy_hash(self) -> str | None: ...
 
     async def last_tools_hash(self) -> str | None: ...
@@ -302,6 +321,12 @@ class NewState:
     data: Json = None
 
 
+class Moved(ToolError):
+    """What a call would touch is not what was bound: raised by `keep` to have it bound again, by `act` to end it."""
+
+    default_code = 2006
+
+
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
@@ -309,18 +334,17 @@ Preview: TypeAlias = Callable[[BoundCall], Awaitable[Json]]
 """Tells what the act would come to, and leaves the world as it is; ToolError 2006 where that is not to be had here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """What a tool's own binder found: the names that rules match, and the things that will be touched."""
 
     signatures: tuple[str, ...]
-    resources: Mapping[str, Json] = field(default_factory=dict)
+    resources: Mapping[str, Json] = msgspec.field(default_factory=dict)
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     transition: Transition | None = None
     """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
     release: Callable[[], None] | None = None
     """Gives back what is held between bind and perform, such as a descriptor."""
-    found: Mapping[str, Json] = field(default_factory=dict)
+    found: Mapping[str, Json] = msgspec.field(default_factory=dict)
     """What judging needs to know of those things but an approval does not rest on, such as a file's size."""
     keep: Keep | None = None
     preview: Preview | None = None
@@ -377,8 +401,7 @@ class Tools(Protocol):
     def all(self) -> Sequence[Hand]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A bound call with what the later stages need beside it: its facts, its hand and its judged declaration."""
 
     call: BoundCall

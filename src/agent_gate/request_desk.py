@@ -13,6 +13,8 @@ from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias, TypeVar
 
+from msgspec import structs
+
 from agent_gate.held_request import HeldRequest
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
@@ -274,4 +276,4 @@ class RequestDesk:
 def _of_its_own(asked: _Asked, reached: Judged) -> Judged:
     """The same, as a request that has nothing to do with the question that is open."""
     prepared, verdict = reached
-    return replace(prepared, call=replace(prepared.call, call_id=asked.call_id)), verdict
+    return structs.replace(prepared, call=structs.replace(prepared.call, call_id=asked.call_id)), verdict

@@ -46,7 +46,7 @@ from agent_gate.pipeline.tally import Tally
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.layers import no_room
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Ledger, Observer, Prepared, Unobserved
+from agent_gate.ports import Clock, Ledger, Moved, Observer, Prepared, Unobserved
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +128,9 @@ class Way:
             return self._unrecorded(passage, Problem(2003, f"the gate itself failed: {type(error).__name__}"))
         finally:
             passage.release()
-        return self._unrecorded(passage, Problem(5002, "the state moved too often under this call", "try again"))
+        return self._unrecorded(
+            passage, Problem(5002, "the world moved too often under this call", "try again")
+        )
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
@@ -244,10 +246,13 @@ class Way:
         return passage.question
 
     async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
-        """The intent, the act, the outcome; None where the state that was judged has moved before the intent."""
+        """The intent, the act, the outcome; None where what was judged has moved before the intent."""
         self.observer.reached(passage.call_id, "perform")
         if needs_intent(prepared.declaration):
-            kept = await self._stages.performer.keep(prepared)
+            try:
+                kept = await self._stages.performer.keep(prepared)
+            except Moved:
+                return None
             if isinstance(kept, Ending):
                 return await self._settle(passage, prepared, verdict, kept)
             committed = await self._intend(passage, prepared, verdict, kept)

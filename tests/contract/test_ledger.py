@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Question
@@ -94,7 +95,7 @@ def fact(call_id: str | None = None) -> Draft:
 
 
 def work(project: str = "default", call_id: str | None = None, **fields: Any) -> Work:
-    return replace(Work(project, (fact(call_id),)), **fields)
+    return structs.replace(Work(project, (fact(call_id),)), **fields)
 
 
 def new_project(name: str, **fields: bytes) -> Work:
@@ -379,13 +380,13 @@ class TestOpenWork:
 
     async def test_a_ledger_that_opens_leaves_the_work_of_a_living_one_alone(self, storage: Storage) -> None:
         first = storage.open()
-        await first.commit(work(entries=(replace(fact("c"), kind=Kind.PERFORMING),), opens=("call", "c")))
+        await first.commit(work(entries=(structs.replace(fact("c"), kind=Kind.PERFORMING),), opens=("call", "c")))
         storage.open()
         assert isinstance(await first.commit(work(call_id="c", closes="c")), Applied)
 
     async def test_what_a_ledger_left_open_when_it_closed_is_settled_as_unknown_once(self, storage: Storage) -> None:
         first = storage.open()
-        performing = replace(fact("c"), kind=Kind.PERFORMING)
+        performing = structs.replace(fact("c"), kind=Kind.PERFORMING)
         effect = OutboxRow("e", "c", "t", b"{}")
         await first.commit(work(entries=(performing,), opens=("call", "c"), outbox=(effect,)))
         await first.commit(work(entries=(Draft(Kind.RUN, iso(NOW), b"{}", run_id="r"),), opens=("run", "r")))
@@ -414,9 +415,9 @@ class TestGroups:
         "bad",
         [
             work(pending=PendingRow("r", "t", b"{}", "t", NOW, float("inf"))),
-            work(entries=(replace(fact(), body=b"\xff"),)),
+            work(entries=(structs.replace(fact(), body=b"\xff"),)),
             work(charges=(Charge("x", 2**70, 1, 1, 1, 1012),)),
-            work(entries=(replace(fact(), agent_id=object()),)),  # type: ignore[arg-type]
+            work(entries=(structs.replace(fact(), agent_id=object()),)),  # type: ignore[arg-type]
         ],
         ids=["a moment beyond time", "a body that is no text", "a number beyond 64 bits", "a value of no kind"],
     )

@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from agent_gate import Approver, Gate, GateError, Outcome, load_policy, tool
 from agent_gate.desk import Desk
@@ -152,7 +153,7 @@ class Story:
             args: dict[str, Json] = {"n": 1} if name == "counter.add" else {"text": f"{agent.id}/{id}"}
             request = CallRequest(agent, name, args, request_id=id, door="websocket")
             wish = self.wishes[agent.id, id] = Wish(agent, request)
-        request = replace(wish.request, wait=self.random.random() < 0.7)
+        request = structs.replace(wish.request, wait=self.random.random() < 0.7)
         self.connections[asyncio.create_task(self.gate.submit(request))] = wish
 
     async def _answer(self) -> None:
@@ -247,7 +248,7 @@ class Story:
         self.clock.advance(TIMEOUT_S)
         self._hear()
         for wish in self.wishes.values():
-            outcome = await soon(self.gate.submit(replace(wish.request, wait=False)))
+            outcome = await soon(self.gate.submit(structs.replace(wish.request, wait=False)))
             if outcome.status is Status.PENDING_APPROVAL:
                 self.clock.advance(TIMEOUT_S)
                 outcome = await soon(self.gate.submit(wish.request))

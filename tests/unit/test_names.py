@@ -142,14 +142,14 @@ async def test_initialize_is_the_upgrade_at_open_and_the_audit_log_is_the_settle
 
 
 def test_chat_intent_is_a_request_with_confirmed_and_mode() -> None:
-    fields = {field.name for field in dataclasses.fields(CallRequest)}
+    fields = set(CallRequest.__struct_fields__)
     assert {"tool", "args", "confirmed", "mode"} <= fields
     assert {"confirmed", "mode"} <= set(inspect.signature(Gate.call).parameters)
     assert ToolRequest("r", "t", {"a": 1}).args == {"a": 1}
 
 
 def test_execution_result_is_the_outcome_and_action_declaration_the_tool_s() -> None:
-    outcome = {field.name for field in dataclasses.fields(Outcome)}
+    outcome = set(Outcome.__struct_fields__)
     declaration = {field.name for field in dataclasses.fields(ToolDeclaration)}
     assert {"status", "state_diff", "snapshot_id", "error"} <= outcome
     assert {"input_schema", "required_roles", "confirmation_required", "preconditions", "risk"} <= declaration

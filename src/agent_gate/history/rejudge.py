@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from agent_gate.history.state import show
 from agent_gate.ledger.reader import row_of, rows_of

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct, field
 
 from agent_gate.model.tool import Json, Mode
 
@@ -27,8 +29,7 @@ class Agent:
         return project in self.projects or "*" in self.projects
 
 
-@dataclass(frozen=True, slots=True)
-class CallRequest:
+class CallRequest(Struct, frozen=True):
     """One wish, as it came in at a door."""
 
     agent: Agent
@@ -51,8 +52,7 @@ class CallRequest:
     """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundCall:
+class BoundCall(Struct, frozen=True):
     """The one object that is judged, shown, hashed, performed and recorded."""
 
     call_id: str
@@ -67,8 +67,7 @@ class BoundCall:
     """What binding found: expanded targets, real path, device and inode."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Counters as they stood at bind; the reservation at the first durable entry is the truth."""
 
     minute: int = 0
@@ -78,11 +77,10 @@ class Usage:
 
 
 _NO_USAGE = Usage()
-_COUNTED = frozenset(Usage.__slots__)
+_COUNTED = frozenset(Usage.__struct_fields__)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What judging needs of the world, frozen beside the bound call so that it can be judged again."""
 
     at: float

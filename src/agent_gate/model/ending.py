@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 
+OUTCOME_UNKNOWN = 2007
+"""A tool fails with this code where it may have acted and cannot know."""
 
-@dataclass(frozen=True, slots=True)
-class Output:
+
+class Output(Struct, frozen=True):
     """A tool's result with its canonical bytes."""
 
     data: Json
@@ -24,8 +27,7 @@ class Output:
         return cls(data, canonical_bytes, sha256_hex(canonical_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class NextState:
+class NextState(Struct, frozen=True):
     """The state that a pure tool made, and how it differs from the one before."""
 
     document: bytes
@@ -33,8 +35,7 @@ class NextState:
     diff: tuple[Mapping[str, Json], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     status: Status
     problem: Problem | None = None
     output: Output | None = None
@@ -50,5 +51,7 @@ class Ending:
     @classmethod
     def failed(cls, problem: Problem, *, acted: bool) -> Ending:
         """A refusal found while acting, such as a redirect that the policy denies, is a denial all the same."""
+        if problem.code == OUTCOME_UNKNOWN and acted:
+            return cls(Status.UNKNOWN, problem, acted=True)
         refused = problem.code < 2000 and problem.code != 1008
         return cls(Status.DENIED if refused else Status.ERROR, problem, acted=acted)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.grant import Grant
@@ -31,10 +33,10 @@ class Kind(Enum):
     ERASED = "erased"
     DOOR = "door"
     GRANT = "grant"
+    CONTACT = "contact"
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """One entry before it has a place in the chain."""
 
     kind: Kind
@@ -50,8 +52,7 @@ class Draft:
     status: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One agent's request id, used once."""
 
     agent_id: str
@@ -164,12 +165,69 @@ class DropMessage:
     channel: str
 
 
-Beside: TypeAlias = LeaveResult | TakeResults | GiveGrant | UseGrant | RevokeGrant | KeepMessage | DropMessage
-"""What a transaction does in the tables of approvers and agents, beside the chain."""
+@dataclass(frozen=True, slots=True)
+class PutContact:
+    """What reaches or opens something on the owner's behalf, such as a token; another value under the key gives way."""
+
+    key: str
+    sealed: bytes
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DropContact:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRow:
+    """One entity of a home as it was last seen."""
+
+    entity_id: str
+    state: str
+    attributes: str | None
+    """JSON; None where there was too much of it to keep."""
+    last_updated: str
+    captured_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepEntities:
+    """Each in place of what was known of it before."""
+
+    rows: tuple[EntityRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropEntities:
+    entity_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropOldEntities:
+    """Those that were captured before this moment."""
+
+    before: str
+
+
+Beside: TypeAlias = (
+    LeaveResult
+    | TakeResults
+    | GiveGrant
+    | UseGrant
+    | RevokeGrant
+    | KeepMessage
+    | DropMessage
+    | PutContact
+    | DropContact
+    | KeepEntities
+    | DropEntities
+    | DropOldEntities
+)
+"""What a transaction does in the tables of approvers, agents, owners and homes, beside the chain."""
+
+
+class Work(Struct, frozen=True):
     """What one caller wants committed: all of it or none, in one transaction with whoever else waits."""
 
     project: str
@@ -198,8 +256,7 @@ class Work:
     beside: tuple[Beside, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     seq: int
     hash: bytes
     state_version: int

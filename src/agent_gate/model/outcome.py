@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
@@ -23,8 +25,7 @@ class Status(Enum):
     """An answer, never an outcome in the ledger."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     call_id: str
     status: Status
     request_id: str = ""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from agent_gate.model.errors import Problem
 
@@ -14,8 +15,7 @@ class Decision(Enum):
     ASK = "ask"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One layer's answer; `decision` None means the layer had nothing to say."""
 
     layer: str
@@ -35,8 +35,7 @@ class Reason:
         return {**self.to_json(), "answer": self.decision.value if self.decision else "nothing"}
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """Who must agree before an ask becomes an act."""
 
     approver_roles: tuple[str, ...] = ()
@@ -44,8 +43,7 @@ class Requirement:
     approvers_required: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     decision: Decision
     trace: tuple[Reason, ...]
     """Every layer's answer in the order in which they were asked."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, normalise
 from agent_gate.model.entry import GATE_PROJECT, Claim
@@ -14,8 +16,7 @@ from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, Ledger, Secrets
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     request: CallRequest
     args: dict[str, Json]
     args_json: bytes

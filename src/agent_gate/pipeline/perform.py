@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import jsonpatch
 import orjson
+from msgspec import structs
 
 from agent_gate.model import record
 from agent_gate.model.call import BoundCall
@@ -23,7 +24,7 @@ from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
-from agent_gate.ports import Clock, Ids, Ledger, NewState, Prepared
+from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared
 
 Result = TypeVar("Result")
 
@@ -55,7 +56,7 @@ class Performer:
             scope.reschedule(asyncio.get_running_loop().time())
 
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
-        """What undoing the act will need, or why the act cannot begin."""
+        """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
         return await self._within_time(prepared, prepared.keep, acted=False) if prepared.keep else None
 
     async def intend(
@@ -96,10 +97,10 @@ class Performer:
 
     async def preview(self, prepared: Prepared) -> Ending:
         """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
-        ending = await self.act(replace(prepared, act=prepared.preview))
+        ending = await self.act(structs.replace(prepared, act=prepared.preview))
         if ending.problem is not None and ending.problem.code == UNAVAILABLE:
             return Ending(Status.SUCCESS, message=f"{NOT_PERFORMED}: {ending.problem.detail}")
-        return replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
+        return structs.replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
 
     async def _within_time(
         self, prepared: Prepared, step: Callable[[BoundCall], Awaitable[Result]], *, acted: bool
@@ -116,6 +117,8 @@ class Performer:
             async with scope:
                 return await step(prepared.call)
         except BaseException as error:
+            if isinstance(error, Moved) and not acted:
+                raise
             if scope.expired() and call_id in self._broken_off:
                 return self._ended_early(call_id, declaration, acted=acted)
             if scope.expired():
@@ -175,7 +178,7 @@ def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[
     after = canonical(new.state)
     ending = _succeeded(new.data)
     if after == before or ending.problem:
-        return replace(ending, message=new.message)
+        return structs.replace(ending, message=new.message)
     problem = _unfit(new.state, after, schema)
     if problem:
         return Ending.failed(problem, acted=True)
@@ -183,7 +186,7 @@ def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[
     if len(diff) > STATE_DIFF_OPS_MAX:
         diff = ({"op": "replace", "path": "", "value": new.state},)
     next_state = NextState(after, sha256_hex(after), diff)
-    return replace(ending, message=new.message, next_state=next_state)
+    return structs.replace(ending, message=new.message, next_state=next_state)
 
 
 def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) -> Problem | None:

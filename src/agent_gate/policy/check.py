@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
@@ -73,7 +75,7 @@ def check_call(
     verdict = judge.decide(bound, facts, declaration)
     if looked.look_further is not None and verdict.decision is not Decision.DENY:
         try:
-            facts = replace(facts, found=looked.look_further())
+            facts = structs.replace(facts, found=looked.look_further())
         except GateError as error:
             return Checked(_refused(error.problem.at("bind")))
         verdict = judge.decide(bound, facts, declaration)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
 
 import jsonpatch
 import jsonpointer
+from msgspec.structs import replace
 
 from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest

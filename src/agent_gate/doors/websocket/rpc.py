@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import Struct
 
 from agent_gate.doors.wire import Rpc, rpc_of_outcome, rpc_of_problem
 from agent_gate.model.codec import CodecError, parse
@@ -16,8 +16,7 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     method: str
     params: Mapping[str, Json]
     id: str | int | None = None

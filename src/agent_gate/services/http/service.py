@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from agent_gate.bindings.names import Resolver, SystemResolver, addresses_of
 from agent_gate.model.builtin import HTTP_GET
