@@ -54,7 +54,7 @@ class _Command:
         paths = {word: {"path": f"{ROOT}/{word}", "dev": 1, "ino": 2} for word in words}
         resources = {"executable": f"/usr/bin/{argv[0]}", "paths": paths, "sandbox": "bubblewrap"}
         request = CallRequest(Agent("bench"), "shell.run", {"argv": argv})
-        self.bound = BoundCall("c", request, request.args, request.args, (), "h", "h", resources)
+        self.bound = BoundCall("c", request, request.args, request.args, (), "h", resources)
         self.facts = Facts(1_800_000_000.0, Mode.ASSISTED, (), False, "h", found={"paths": seen, "repository": []})
 
 

@@ -147,7 +147,7 @@ def _decide(rules: Sequence[PermissionRule]) -> float:
     tool = ToolDeclaration("fs.search", effect=Effect.READ, risk=Risk.LOW, cost=0)
     agent = Agent("bench")
     bounds = [
-        BoundCall("c", CallRequest(agent, tool.name, {}), {}, {}, (signature,), "h", "h")
+        BoundCall("c", CallRequest(agent, tool.name, {}), {}, {}, (signature,), "h")
         for signature in signatures(len(rules))
     ]
     facts = Facts(1_800_000_000.0, Mode.ASSISTED, ("operator",), False, judge.policy_hash)

@@ -47,7 +47,7 @@ def figures() -> Iterator[Figure]:
         args = {"url": next(ours)}
         fetch = read_fetch(args)
         request = CallRequest(agent, "http.get", args)
-        bound = BoundCall("c", request, args, args, fetch.signatures, "h", "h", fetch.resources)
+        bound = BoundCall("c", request, args, args, fetch.signatures, "h", fetch.resources)
         return judge(bound, facts)
 
     for _ in wanted:

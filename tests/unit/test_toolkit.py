@@ -18,7 +18,7 @@ from tests.gates import PATIENCE_S, soon
 
 
 def bound(**args: Json) -> BoundCall:
-    return BoundCall("id", CallRequest(Agent("bot"), "t", args), args, args, ("t",), "", "")
+    return BoundCall("id", CallRequest(Agent("bot"), "t", args), args, args, ("t",), "")
 
 
 def test_a_decorated_function_stays_a_function_and_carries_its_declaration() -> None:

@@ -73,8 +73,7 @@ class RecordedCall:
             body.get("step_index"),
         )  # fmt: skip
         return BoundCall(
-            self.call_id, request, args, args, self.signatures, body.get("bound_hash", ""), body["input_hash"],
-            body.get("resources", {}),
+            self.call_id, request, args, args, self.signatures, body["input_hash"], body.get("resources", {}),
         )  # fmt: skip
 
     @property
@@ -143,7 +142,7 @@ def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) ->
     Making the whole call again would take longer than judging it.
     """
     request = _request(call.agent_id, call.tool, call.project)
-    bound = BoundCall("", request, {}, {}, call.signatures, "", "")
+    bound = BoundCall("", request, {}, {}, call.signatures, "")
     return judge.decide(bound, _facts(*call.standing), tool)
 
 

@@ -8,7 +8,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.tool import Json, Mode
+
+STDIO_DOOR = "stdio"
+"""The door of a process that serves one agent: what it held waits for that agent to make the call again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,16 @@ class BoundCall(Struct, frozen=True):
     recorded_args: Mapping[str, Json]
     """What is written down and shown: secret arguments stand as their keyed hash."""
     signatures: tuple[str, ...]
-    bound_hash: str
     input_hash: str
     resources: Mapping[str, Json] = field(default_factory=dict)
     """What binding found: expanded targets, real path, device and inode."""
+
+    @property
+    def bound_hash(self) -> str:
+        """Of all that a person agrees to; reckoned when it is asked for, because most calls are never held."""
+        request = self.request
+        covered = [request.agent.id, request.project, request.tool, self.signatures, dict(self.resources)]
+        return sha256_hex(canonical(covered) + canonical(self.recorded_args))
 
 
 class Usage(Struct, frozen=True):

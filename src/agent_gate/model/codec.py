@@ -102,19 +102,32 @@ def parse(raw: bytes | str, *, bytes_max: int = MESSAGE_BYTES_MAX, depth_max: in
         raise CodecError(f"not valid JSON: {error}") from None
     if data.count(b"[") + data.count(b"{") > depth_max and _depth(data) > depth_max:
         raise CodecError(f"nested deeper than {depth_max} levels")
-    _refuse_what_orjson_accepts(data)
+    _refuse_what_orjson_accepts(data, value)
     return value
 
 
-def _refuse_what_orjson_accepts(data: bytes) -> None:
+def _refuse_what_orjson_accepts(data: bytes, value: Json) -> None:
     """Duplicate keys, of which orjson keeps the last, and integers out of range, which it makes floats."""
-    decoder = _EXACT if _has_long_number(data) else _PLAIN
+    has_long_number = _has_long_number(data)
+    if not has_long_number and _has_all_its_quotes(data, value):
+        return
+    decoder = _EXACT if has_long_number else _PLAIN
     try:
         decoder.decode(data.decode())
     except CodecError:
         raise
     except (ValueError, RecursionError) as error:
         raise CodecError(f"not valid JSON: {str(error) or type(error).__name__}") from None
+
+
+def _has_all_its_quotes(data: bytes, value: Json) -> bool:
+    """Text without escapes has as many quotes as its value written again, unless a key was dropped."""
+    if b"\\" in data:
+        return False
+    try:
+        return orjson.dumps(value).count(b'"') == data.count(b'"')
+    except TypeError:  # nested deeper than orjson writes
+        return False
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Json]]) -> None:

@@ -62,23 +62,28 @@ class Outcome(Struct, frozen=True, kw_only=True):
             "call_id": self.call_id,
             "status": self.status.value,
         }
-        optional: tuple[tuple[str, Any], ...] = (
-            ("data", self.data),
-            ("message", self.message or None),
-            ("error", self.error and self.error.to_json()),
-            ("signatures", list(self.signatures) or None),
-            ("decision", self.decision and self.decision.value),
-            ("reasons", [reason.to_json() for reason in self.reasons] or None),
-            ("simulated", self.simulated or None),
-            ("state_version", self.state_version),
-            ("state_diff", None if self.state_diff is None else list(self.state_diff)),
-            ("snapshot_id", self.snapshot_id),
-            ("cost", self.cost),
-            ("started_at", None if self.started_at is None else iso(self.started_at)),
-            ("ended_at", None if self.ended_at is None else iso(self.ended_at)),
-            ("expires_at", None if self.expires_at is None else iso(self.expires_at)),
-        )
-        fields.update((key, value) for key, value in optional if value is not None)
+        if self.data is not None:
+            fields["data"] = self.data
+        if self.message:
+            fields["message"] = self.message
+        if self.error is not None:
+            fields["error"] = self.error.to_json()
+        if self.signatures:
+            fields["signatures"] = list(self.signatures)
+        if self.decision is not None:
+            fields["decision"] = self.decision.value
+        if self.reasons:
+            fields["reasons"] = [reason.to_json() for reason in self.reasons]
+        if self.simulated:
+            fields["simulated"] = True
+        if self.state_diff is not None:
+            fields["state_diff"] = list(self.state_diff)
+        for name in _PLAIN:
+            if (value := getattr(self, name)) is not None:
+                fields[name] = value
+        for name in _MOMENTS:
+            if (at := getattr(self, name)) is not None:
+                fields[name] = iso(at)
         return fields
 
     @classmethod
@@ -86,7 +91,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         """What a door answered, as the value that it was; `from_json(outcome.to_json())` tells the same."""
         decision = Decision(fields["decision"]) if "decision" in fields else None
         diff = fields.get("state_diff")
-        moments = {name: epoch(fields[name]) for name in ("started_at", "ended_at", "expires_at") if name in fields}
+        moments = {name: epoch(fields[name]) for name in _MOMENTS if name in fields}
         return cls(
             call_id=fields["call_id"],
             status=Status(fields["status"]),
@@ -109,6 +114,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
         )
 
 
+_PLAIN = ("state_version", "snapshot_id", "cost")
+_MOMENTS = ("started_at", "ended_at", "expires_at")
 _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}
 """For an outcome whose reason was erased."""
 

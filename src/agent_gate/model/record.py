@@ -171,20 +171,28 @@ def settled(
         body["output_hash"] = output[1]
         if len(output[0]) <= INLINE_DATA_BYTES_MAX:
             body["data"] = outcome.data
-    for key, value in (
-        ("message", outcome.message or None),
-        ("error", outcome.error and outcome.error.to_json()),
-        ("state_version", outcome.state_version),
-        ("state_diff", None if outcome.state_diff is None else list(outcome.state_diff)),
-        ("state_hash", state_hash),
-        ("snapshot_id", outcome.snapshot_id),
-        ("cost", outcome.cost or None),
-    ):
-        if value is not None:
-            body[key] = value
+    if outcome.message:
+        body["message"] = outcome.message
+    if outcome.error is not None:
+        body["error"] = outcome.error.to_json()
+    if outcome.cost:
+        body["cost"] = outcome.cost
+    if outcome.state_version is not None:
+        body |= _state_fields(outcome, state_hash)
     if resolution:
         body |= resolution
     return _draft(Kind.SETTLED, bound, outcome.ended_at, body, outcome.status.value)
+
+
+def _state_fields(outcome: Outcome, state_hash: str | None) -> dict[str, Any]:
+    """Where a pure tool left the project's state."""
+    fields = {
+        "state_version": outcome.state_version,
+        "state_diff": None if outcome.state_diff is None else list(outcome.state_diff),
+        "state_hash": state_hash,
+        "snapshot_id": outcome.snapshot_id,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def reverted(bound: BoundCall, outcome: Outcome, salt: str) -> Draft:

@@ -129,14 +129,22 @@ def _plain(args: Mapping[str, Json]) -> tuple[dict[str, Json], bytes]:
 
 
 def _malformed(request: CallRequest) -> str | None:
-    for what, name in (("tool", request.tool), ("project", request.project), ("request id", request.request_id)):
-        if name is None:
-            continue
-        if not isinstance(name, str) or not name or len(name) > IDENTIFIER_CHARS_MAX or not name.isprintable():
-            return f"the {what} must be a text of 1 to {IDENTIFIER_CHARS_MAX} printable characters"
+    if not _is_name(request.tool):
+        return _MALFORMED.format("tool")
+    if not _is_name(request.project):
+        return _MALFORMED.format("project")
+    if request.request_id is not None and not _is_name(request.request_id):
+        return _MALFORMED.format("request id")
     if not isinstance(request.args, Mapping):
         return "the arguments must be an object"
     return None
+
+
+_MALFORMED = f"the {{}} must be a text of 1 to {IDENTIFIER_CHARS_MAX} printable characters"
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and 0 < len(text) <= IDENTIFIER_CHARS_MAX and text.isprintable()
 
 
 _ROUNDING = 0.999

@@ -113,14 +113,12 @@ class Binder:
         recorded = recorded_args(args, declaration, self._secrets.keyed_hash)
         if args_json is None or recorded is not args:
             args_json = canonical(recorded)
-        covered = [request.agent.id, request.project, request.tool, binding.signatures, dict(binding.resources)]
         return BoundCall(
             call_id,
             request,
             args,
             recorded,
             binding.signatures,
-            sha256(canonical(covered) + args_json).hexdigest(),
             sha256(args_json).hexdigest(),
             binding.resources,
         )

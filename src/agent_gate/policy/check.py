@@ -69,7 +69,7 @@ def check_call(
         return Checked(_refused(error.problem.at("bind")))
     request = CallRequest(Agent(agent_id, roles), tool, plain, project, confirmed=confirmed)
     input_hash = sha256_hex(encoded)
-    bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, input_hash, looked.resources)
+    bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, looked.resources)
     known: Json = {} if state is None else state
     facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state=known, found=looked.found)
     verdict = judge.decide(bound, facts, declaration)

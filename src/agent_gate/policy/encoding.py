@@ -66,7 +66,7 @@ def identifier(name: str, value: Json) -> str:
 
 def _encoded(name: str, text: str, characters: re.Pattern[str]) -> str:
     try:
-        return characters.sub(_percent, text)
+        return characters.sub(_percent, text) if characters.search(text) else text
     except UnicodeEncodeError:
         raise ArgumentError(f"`{name}` holds half of a surrogate pair") from None
 

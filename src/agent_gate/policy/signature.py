@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from agent_gate.model.codec import sha256_hex
@@ -89,21 +89,27 @@ def _by_places(declaration: ToolDeclaration, args: Mapping[str, Json]) -> str:
 def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], str]:
     """What a declared tool's arguments make of its signature, with the schema looked through once."""
     properties = declaration.input_schema.get("properties") or {}
-    signed = [name for name in sorted(properties) if declaration.kind_of(name) is not ArgumentKind.UNSIGNED]
+    known = properties.keys()
+    signed = [
+        (name, _writer(declaration, name, properties[name]))
+        for name in sorted(properties)
+        if declaration.kind_of(name) is not ArgumentKind.UNSIGNED
+    ]
 
     def sign(args: Mapping[str, Json]) -> str:
-        others = [
-            name
-            for name in sorted(args.keys() - properties.keys())
-            if declaration.kind_of(name) is not ArgumentKind.UNSIGNED
-        ]
-        if not others and args.keys().isdisjoint(signed):
+        places = [write(name, args[name]) if name in args else "" for name, write in signed]
+        others = args.keys() - known
+        unknown = _unknown_places(declaration, args, others) if others else []
+        if not unknown and not any(name in args for name, _ in signed):
             return declaration.name
-        places = [_place(declaration, name, args[name], properties[name]) if name in args else "" for name in signed]
-        places += [f"{encoded_key(name)}={_place(declaration, name, args[name], None)}" for name in others]
-        return _joined(declaration.name, places)
+        return _joined(declaration.name, places + unknown)
 
     return sign
+
+
+def _unknown_places(declaration: ToolDeclaration, args: Mapping[str, Json], names: Iterable[str]) -> list[str]:
+    signed = [name for name in sorted(names) if declaration.kind_of(name) is not ArgumentKind.UNSIGNED]
+    return [f"{encoded_key(name)}={_writer(declaration, name, None)(name, args[name])}" for name in signed]
 
 
 def signer(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], tuple[str, ...]]:
@@ -122,11 +128,12 @@ def signer(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], tuple
     return signatures
 
 
-def _place(declaration: ToolDeclaration, name: str, value: Json, schema: Json) -> str:
+def _writer(declaration: ToolDeclaration, name: str, schema: Json) -> Callable[[str, Json], str]:
+    """How the argument of that name is written in its place."""
     if declaration.kind_of(name) is ArgumentKind.IDENTIFIER:
-        return identifier(name, value)
+        return identifier
     text_only = isinstance(schema, Mapping) and schema.get("type") == "string"
-    return encoded_value(name, value, text_only=text_only)
+    return partial(encoded_value, text_only=text_only)
 
 
 def _joined(tool: str, places: list[str]) -> str:

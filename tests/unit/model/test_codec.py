@@ -395,3 +395,19 @@ def test_normalise_bounds_bytes_and_depth_exactly() -> None:
     assert normalise(nested(64))[0] == nested(64)
     with pytest.raises(CodecError):
         normalise(nested(65))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":1,"a":2}',
+        '{"a":1,"a":"\\u0022\\u0022"}',
+        '{"a":1,"a":"\\"\\""}',
+        '{"b":{"a":[],"a":{}}}',
+        '[{"a":"x"},{"a":"x","a":"xx"}]',
+        '{"":0,"":0}',
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_however_many_quotes_hide_it(text: str) -> None:
+    with pytest.raises(CodecError, match="duplicate key"):
+        parse(text)

@@ -25,7 +25,6 @@ BOUND = BoundCall(
     REQUEST.args,
     {"text": "x", "key": {"$secret": "h"}},
     ("mail.send(x)", "mail.send(y)"),
-    "bound",
     "input",
     {"path": "/x"},
 )
@@ -106,7 +105,7 @@ def test_a_held_call_tells_what_it_reserves() -> None:
     charges = (Charge("budget", 7, 1, 3, 10, 1013),)
     body = restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s", charges).body)
     assert body["reserved"] == [["budget", 7, 3]]
-    assert (body["nonce"], body["bound_hash"], body["expires_at"]) == ("nonce", "bound", "2026-03-04T12:01:00.000000Z")
+    assert (body["nonce"], body["bound_hash"], body["expires_at"]) == ("nonce", BOUND.bound_hash, "2026-03-04T12:01:00.000000Z")
     assert "reserved" not in restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s").body)
 
 

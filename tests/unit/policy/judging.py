@@ -31,7 +31,7 @@ def bound_call(
     run_id: str | None = None,
 ) -> BoundCall:
     request = CallRequest(Agent("bot"), declaration.name, args or {}, run_id=run_id)
-    return BoundCall("call", request, args or {}, args or {}, tuple(signatures), "hash", "hash")
+    return BoundCall("call", request, args or {}, args or {}, tuple(signatures), "hash")
 
 
 def facts(**fields: Any) -> Facts:

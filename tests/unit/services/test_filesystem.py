@@ -44,7 +44,7 @@ def hand(work: Path, tool: str) -> Hand:
 
 def the_call(tool: str, args: dict[str, Json], binding: Binding) -> BoundCall:
     request = CallRequest(Agent("a"), tool, args)
-    return BoundCall("c", request, args, args, binding.signatures, "h", "h", binding.resources)
+    return BoundCall("c", request, args, args, binding.signatures, "h", binding.resources)
 
 
 async def bound(work: Path, tool: str, **args: Json) -> Binding:

@@ -50,7 +50,7 @@ class _Errand:
     def verdict(self, url: Url, addresses: Sequence[str] = ()) -> Verdict:
         """What the whole policy says of a URL, asked for on behalf of this call."""
         args = {**self.args, "url": url.text}
-        bound = BoundCall("", self.request, args, args, (url.signature,), "", "", url.resources)
+        bound = BoundCall("", self.request, args, args, (url.signature,), "", url.resources)
         return self.judge.decide(bound, replace(self.facts, found=found(addresses)), HTTP_GET)
 
 

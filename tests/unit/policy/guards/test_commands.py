@@ -46,7 +46,7 @@ def said(
     resources["paths"] = {word: {"path": path} for word, (path, _) in seen.items()}
     told = {"paths": {word: {"type": kind} for word, (_, kind) in seen.items()}, **(found or {})}
     policy = Policy(guards=Guards(fs_read=read, shell_run=guard))
-    bound = BoundCall("", CallRequest(Agent("a"), "shell.run", args), args, args, ("s",), "", "", resources)
+    bound = BoundCall("", CallRequest(Agent("a"), "shell.run", args), args, args, ("s",), "", resources)
     facts = Facts(0, Mode.ASSISTED, ("operator",), False, "", found=told)
     reason, problem = build_guards(policy, AROUND)["shell.run"](bound, facts)
     assert (reason.layer, reason.decision) == ("guard", Decision.DENY if problem else Decision.ALLOW)

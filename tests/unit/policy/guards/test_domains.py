@@ -20,7 +20,7 @@ def judged(url: str, *addresses: str, **section: Any) -> Answer:
     fields = {"allow_domains": ("a.test", "*.b.test"), **section}
     request = CallRequest(Agent("x"), "http.get", {})
     found = {"addresses": list(addresses)} if addresses else {}
-    bound = BoundCall("", request, {}, {}, (), "", "", parse_url(url).resources)
+    bound = BoundCall("", request, {}, {}, (), "", parse_url(url).resources)
     return UrlJudge(UrlGuard(**fields))(bound, Facts(0, Mode.ASSISTED, (), False, "", found=found))
 
 
@@ -117,6 +117,6 @@ def test_private_addresses_pass_where_the_policy_means_them() -> None:
 
 
 def test_a_call_whose_url_nobody_read_is_denied() -> None:
-    bound = BoundCall("", CallRequest(Agent("x"), "http.get", {}), {}, {}, (), "", "")
+    bound = BoundCall("", CallRequest(Agent("x"), "http.get", {}), {}, {}, (), "")
     answer = UrlJudge(UrlGuard(allow_domains=("*",)))(bound, Facts(0, Mode.ASSISTED, (), False, ""))
     assert answer[0].decision is Decision.DENY

@@ -170,7 +170,7 @@ def test_many_allow_paths_are_not_all_named_in_a_message() -> None:
 
 def judged(tool: str, policy: Policy, resources: dict[str, Any], found: dict[str, Any]) -> Decision | None:
     guard = build_guards(policy, AROUND)[tool]
-    call = BoundCall("c", CallRequest(Agent("a"), tool, {}), {"path": "x"}, {}, ("s",), "h", "h", resources)
+    call = BoundCall("c", CallRequest(Agent("a"), tool, {}), {"path": "x"}, {}, ("s",), "h", resources)
     return guard(call, Facts(0.0, Mode.ASSISTED, (), False, "h", found=found))[0].decision
 
 
