@@ -31,6 +31,7 @@ from agent_gate.doors.http import Doorkeeper
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.observe import Observation
 from agent_gate.mailbox import Mailbox
+from agent_gate.server.memory import look_for_garbage_less_often
 from agent_gate.server.sockets import Server
 from bench.figure import Figure, at_least
 
@@ -143,6 +144,7 @@ async def _serve(directory: Path) -> None:
         observation = Observation(hall)
         app = Starlette(routes=[*websocket.routes(hall), WebSocketRoute("/echo", Echo())])
         guarded = observation.around(Doorkeeper(app, "127.0.0.1", gate.count_refusal))
+        look_for_garbage_less_often()
         with socket.create_server(("127.0.0.1", 0)) as listener:
             os.write(1, f"{listener.getsockname()[1]}\n".encode())
             await Server(guarded).serve([listener])

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from agent_gate.model.approval import Approver, Question
-from agent_gate.model.call import CallRequest
+from agent_gate.model.call import CallRequest, Presence
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     Claim,
@@ -37,8 +37,10 @@ class Passage:
     args: Mapping[str, Json]
     started_at: float
     claim: Claim | None
-    pending: asyncio.Future[None]
-    """Done when a question is put, for a caller that does not wait."""
+    outcome: Outcome | None = None
+    """Once there is one."""
+    is_over: bool = False
+    """Also where the gate itself failed, so that there is none."""
     opened: bool = False
     question: Question | None = None
     """The last one that was put."""
@@ -54,8 +56,10 @@ class Passage:
     bound: Prepared | None = None
     waiters: list[asyncio.Future[Outcome]] = field(default_factory=list)
     """One for each caller, so that one who gives up takes nothing from the others."""
-    followers: int = 0
-    """Callers who are there and will take the outcome."""
+    impatient: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    """Those of callers who do not wait while a person thinks."""
+    followers: list[Presence] = field(default_factory=list)
+    """Callers who will take the outcome, as long as they are there."""
     promised: bool = False
     """Whether it was settled in the belief that one of them would."""
     taken: bool = False
@@ -82,9 +86,36 @@ class Passage:
         return replace(outcome, reasons=self.shown[1].reasons) if self.shown else outcome
 
     @property
+    def is_attended(self) -> bool:
+        """Whether somebody is there who will take the outcome."""
+        return any(follower.here for follower in self.followers)
+
+    @property
     def is_left_alone(self) -> bool:
         """Whether the agent, which came in by a server's door, is away."""
-        return bool(self.request.door) and self.followers == 0
+        return bool(self.request.door) and not self.is_attended
+
+    def waiter(self, *, patient: bool) -> asyncio.Future[Outcome]:
+        """Done with the outcome; for one who is not patient, as soon as a question is put."""
+        waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        (self.waiters if patient else self.impatient).append(waiter)
+        return waiter
+
+    def tell_impatient(self) -> None:
+        """A person is asked: who does not wait for that is told so."""
+        for waiter in self.impatient:
+            if not waiter.done():
+                waiter.set_result(self.still_open())
+        self.impatient.clear()
+
+    def end(self, outcome: Outcome | None) -> None:
+        """Whoever waits is told; without an outcome the gate itself has failed, and the waiting is broken off."""
+        self.is_over, self.outcome = True, outcome
+        for waiter in (*self.waiters, *self.impatient):
+            if outcome is None:
+                waiter.cancel()
+            elif not waiter.done():
+                waiter.set_result(outcome)
 
     def agree_by(self, grant: Grant, at: float) -> None:
         self.grant, self.resolution = grant, Resolution("granted", grant.given_by, at)

@@ -159,8 +159,7 @@ class Service(ServiceHandler, Protocol):
     async def start(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerFigures:
+class LedgerFigures(Struct, frozen=True):
     """How the writing goes, since this process opened the ledger."""
 
     commits: int

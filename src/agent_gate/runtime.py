@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_gate.imagining import Imagining
 from agent_gate.model.approval import Answer, Approver, GrantTerms
-from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.call import Agent, CallRequest, Presence
 from agent_gate.model.entry import Applied, Claim
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.outcome import Outcome, Status
@@ -47,9 +47,9 @@ class Gate(Imagining):
         self.ids = ids
         self.services: Sequence[Service] = ()
         """What offers the tools, as far as it has a health of its own."""
-        self._by_call: dict[str, asyncio.Task[Outcome]] = {}
-        self._under_way: dict[tuple[str, str], tuple[Passage, asyncio.Task[Outcome]]] = {}
-        self._of_run: dict[str, tuple[Passage, asyncio.Task[Outcome]]] = {}
+        self._by_call: dict[str, Passage] = {}
+        self._under_way: dict[tuple[str, str], Passage] = {}
+        self._of_run: dict[str, Passage] = {}
         """The last step of each run that has not ended: under way, or just settled."""
         self._taking_over = asyncio.Lock()
 
@@ -128,45 +128,51 @@ class Gate(Imagining):
             return await self._turn_away(request, call_id, admitted, started_at)
         claim = admitted.claim
         if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
-            return await self._join(*same, claim, request, call_id, started_at)
-        pending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        passage = Passage(request, call_id, admitted.args, started_at, claim, pending, args_json=admitted.args_json)
+            return await self._join(same, claim, request, call_id, started_at)
+        passage = Passage(request, call_id, admitted.args, started_at, claim, args_json=admitted.args_json)
         self.observer.reached(call_id, "admit", since)
-        return await self._follow(passage, self._set_out(passage), request.wait)
+        self._set_out(passage)
+        if request.presence is not None and request.wait:
+            # In the task of a door that does not cancel it: one task for a call instead of two.
+            return await self._attend(passage, request.presence, self._go(passage))
+        self._start(self._go(passage))
+        return await self._follow(passage, request)
 
-    def _set_out(self, passage: Passage) -> asyncio.Task[Outcome]:
-        request, call_id = passage.request, passage.call_id
-        task = self._by_call[call_id] = self._start(self._go(passage))
+    def _set_out(self, passage: Passage) -> None:
+        request = passage.request
+        self._by_call[passage.call_id] = passage
         if request.request_id is not None:
-            self._under_way[request.agent.id, request.request_id] = passage, task
+            self._under_way[request.agent.id, request.request_id] = passage
         if request.run_id is not None:
-            self._of_run[request.run_id] = passage, task
-        return task
+            self._of_run[request.run_id] = passage
 
     def _forget(self, passage: Passage) -> None:
         self._by_call.pop(passage.call_id, None)
         if passage.request.request_id is not None:
             self._under_way.pop((passage.request.agent.id, passage.request.request_id), None)
 
-    async def _follow(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
-        passage.followers += 1
+    async def _follow(self, passage: Passage, request: CallRequest) -> Outcome:
+        reaching = self._outcome_for(passage, request.wait)
+        return await self._attend(passage, request.presence or Presence(), reaching)
+
+    async def _attend(self, passage: Passage, presence: Presence, reaching: Awaitable[Outcome]) -> Outcome:
+        """The outcome for one caller; what nobody takes in the end waits for its agent."""
+        passage.followers.append(presence)
         try:
-            outcome = await self._outcome_for(passage, task, wait)
-            passage.taken |= outcome.status is not Status.PENDING_APPROVAL
+            outcome = await reaching
+            passage.taken |= presence.here and outcome.status is not Status.PENDING_APPROVAL
             return outcome
         finally:
-            passage.followers -= 1
+            passage.followers.remove(presence)
             if passage.promised and passage.is_left_alone and not passage.taken:
                 self._start(self._leave_behind(passage))
 
-    async def _outcome_for(self, passage: Passage, task: asyncio.Task[Outcome], wait: bool) -> Outcome:
-        if wait and not task.done():
-            waiter: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-            passage.waiters.append(waiter)
-            return await waiter
-        news: tuple[asyncio.Future[Any], ...] = (task, passage.pending)
-        await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else passage.still_open()
+    async def _outcome_for(self, passage: Passage, wait: bool) -> Outcome:
+        if passage.outcome is not None:
+            return passage.outcome
+        if not wait and passage.held:
+            return passage.still_open()
+        return await passage.waiter(patient=wait)
 
     async def refuse(self, request: CallRequest, problem: Problem) -> Outcome:
         """Record that a call could not even be made: the run that it belongs to knows why."""
@@ -225,22 +231,22 @@ class Gate(Imagining):
 
     async def result(self, call_id: str) -> Outcome | None:
         """The outcome of a call, once it has one; None where this process does not work on it and none is recorded."""
-        task = self._by_call.get(call_id)
-        if task is not None:
-            return await asyncio.shield(task)
+        passage = self._by_call.get(call_id)
+        if passage is not None:
+            return await self._outcome_for(passage, wait=True)
         return await self._recorded(call_id)
 
     async def break_off(self, run_id: str) -> Outcome | None:
         """End the last step that a run began, and tell how it was settled; None where it began none."""
         if run_id not in self._of_run:
             return None
-        passage, task = self._of_run[run_id]
+        passage = self._of_run[run_id]
         self._stages.performer.break_off(passage.call_id)
-        while not task.done():
+        while not passage.is_over:
             if passage.question is not None and not passage.agreed:
                 await self._stages.holder.withdraw(passage.question)
-            await asyncio.wait({task}, timeout=BREAK_OFF_LOOK_S)
-        return task.result()
+            await asyncio.wait({passage.waiter(patient=True)}, timeout=BREAK_OFF_LOOK_S)
+        return passage.outcome
 
     def end_run(self, run_id: str) -> None:
         """No step of it will be broken off any more."""
@@ -254,8 +260,9 @@ class Gate(Imagining):
         for task in self._waiting:
             task.cancel()
         await asyncio.sleep(0)  # who has just been cancelled leaves an outcome behind
-        while self._tasks:  # a call that ends may leave its effect behind
-            await asyncio.wait(self._tasks)
+        while self._tasks or self._by_call:  # a call that ends may leave its effect behind
+            ends = [passage.waiter(patient=True) for passage in self._by_call.values()]
+            await asyncio.wait([*self._tasks, *ends])
             await asyncio.sleep(0)
         await self._stages.tally.close()
 
@@ -275,7 +282,6 @@ class Gate(Imagining):
     async def _join(
         self,
         passage: Passage,
-        task: asyncio.Task[Outcome],
         claim: Claim,
         request: CallRequest,
         call_id: str,
@@ -285,7 +291,7 @@ class Gate(Imagining):
         if passage.claim.input_hash != claim.input_hash:
             turned = Turned(other_arguments(claim.request_id))
             return await self._turn_away(request, call_id, turned, started_at)
-        return await self._follow(passage, task, request.wait)
+        return await self._follow(passage, request)
 
     async def _repeat(self, request: CallRequest, repeated: Repeated) -> Outcome:
         assert request.request_id is not None
@@ -296,11 +302,9 @@ class Gate(Imagining):
                 same = self._under_way.get(key) or await self._take_over(request, repeated)
         if same is None:
             return await self._outcome_of_other(repeated.call_id, request.wait)
-        return await self._follow(*same, request.wait)
+        return await self._follow(same, request)
 
-    async def _take_over(
-        self, request: CallRequest, repeated: Repeated
-    ) -> tuple[Passage, asyncio.Task[Outcome]] | None:
+    async def _take_over(self, request: CallRequest, repeated: Repeated) -> Passage | None:
         """A held call that nobody works on any more, made again: it goes on from its question.
 
         None where another process was faster.
@@ -312,27 +316,22 @@ class Gate(Imagining):
         earlier = await self.ledger.entries_of(call_id)
         if not isinstance(await self._stages.holder.take_over(found[0], earlier, gone), Applied):
             return None
-        pending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        passage = Passage(request, call_id, repeated.args, found[0].created_at, None, pending)
+        passage = Passage(request, call_id, repeated.args, found[0].created_at, None)
         passage.question, passage.reserved = found[0], reserved_by(earlier)
-        return passage, self._set_out(passage)
+        self._set_out(passage)
+        self._start(self._go(passage))
+        return passage
 
     async def _go(self, passage: Passage) -> Outcome:
         """The whole way; who waits is told from here, a turn of the event loop sooner than by the task's end."""
+        outcome: Outcome | None = None
         try:
             outcome = await self._drive(passage)
-        except BaseException:
-            self.observer.ended(passage.call_id, passage.request.tool, None)
-            for waiter in passage.waiters:
-                waiter.cancel()
-            raise
+            return outcome
         finally:
             self._forget(passage)
-        for waiter in passage.waiters:
-            if not waiter.done():
-                waiter.set_result(outcome)
-        self.observer.ended(passage.call_id, passage.request.tool, outcome)
-        return outcome
+            passage.end(outcome)
+            self.observer.ended(passage.call_id, passage.request.tool, outcome)
 
 
 def mode_named(name: str | None) -> Mode | None:

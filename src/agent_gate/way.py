@@ -201,8 +201,7 @@ class Way:
             asked = await self._put_question(passage, prepared, verdict)
             if isinstance(asked, Outcome):
                 return asked
-            if not passage.pending.done():
-                passage.pending.set_result(None)
+            passage.tell_impatient()
             passage.release()
             resolution = passage.resolution = await self._wait_for_answer(asked)
             if resolution is None:
@@ -226,6 +225,7 @@ class Way:
             return await self._stages.holder.wait(question)
         except asyncio.CancelledError:
             if self._closing:
+                task.uncancel()
                 return None
             raise
         finally:

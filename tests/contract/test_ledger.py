@@ -20,6 +20,11 @@ from agent_gate.model.entry import (
     Applied,
     Claim,
     Draft,
+    DropContact,
+    DropEntities,
+    DropOldEntities,
+    EntityRow,
+    KeepEntities,
     Kind,
     NoRoom,
     NotOpen,
@@ -29,6 +34,7 @@ from agent_gate.model.entry import (
     ProjectChange,
     ProjectHead,
     ProjectState,
+    PutContact,
     RequestTaken,
     Resolve,
     StateChange,
@@ -629,3 +635,41 @@ class TestPendingRequests:
         storage.clock.at = NOW + 3_600
         assert await ledger.cleanup_stale_requests() == []
         assert await ledger.question("c") == (question("c"), None, ())
+
+
+class TestContacts:
+    async def test_what_the_owner_gave_is_kept_under_its_key_until_it_is_taken_away(self, storage: Storage) -> None:
+        first, second = storage.open(), storage.open()
+        for key, sealed, at in (("token", b"one", NOW), ("pin", b"\x00two", NOW + 1), ("token", b"three", NOW + 2)):
+            await first.commit(Work("_gate", beside=(PutContact(key, sealed, iso(at)),)))
+        found = [await second.contact(key) for key in ("token", "pin", "other")]
+        assert found == [b"three", b"\x00two", None]
+        assert await second.contacts() == [("pin", iso(NOW + 1)), ("token", iso(NOW + 2))]
+        await second.commit(Work("_gate", beside=(DropContact("token"), DropContact("other"))))
+        assert (await first.contact("token"), await first.contacts()) == (None, [("pin", iso(NOW + 1))])
+
+
+class TestEntities:
+    @staticmethod
+    def entity(name: str, state: str = "on", at: float = NOW, attributes: str | None = "{}") -> EntityRow:
+        return EntityRow(f"light.{name}", state, attributes, f"{state} since", iso(at))
+
+    async def test_an_entity_is_kept_as_it_was_last_seen(self, storage: Storage) -> None:
+        first, second = storage.open(), storage.open()
+        before = (self.entity("b"), self.entity("a", attributes=None), self.entity("c"))
+        await first.commit(Work("_gate", beside=(KeepEntities(before),)))
+        changed = self.entity("b", "off", NOW + 1, '{"brightness":7}')
+        await first.commit(Work("_gate", beside=(DropEntities(("light.c", "light.d")), KeepEntities((changed,)))))
+        assert await second.entity_snapshot() == [before[1], changed]
+        assert await second.entity_stamps() == {"light.a": "on since", "light.b": "off since"}
+
+    async def test_what_was_captured_before_a_moment_can_be_forgotten(self, ledger: Ledger) -> None:
+        rows = tuple(self.entity(name, at=NOW + number) for number, name in enumerate("abc"))
+        await ledger.commit(Work("_gate", beside=(KeepEntities(rows),)))
+        await ledger.commit(Work("_gate", beside=(DropOldEntities(iso(NOW + 1)),)))
+        assert await ledger.entity_snapshot() == list(rows[1:])
+
+    async def test_keeping_entities_moves_no_chain(self, ledger: Ledger) -> None:
+        before = await ledger.head("_gate")
+        await ledger.commit(Work("_gate", beside=(KeepEntities((self.entity("a"),)),)))
+        assert await ledger.head("_gate") == before

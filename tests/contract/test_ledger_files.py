@@ -181,6 +181,7 @@ VIEWS = {
         "denied_steps",
         "failed_steps",
     ],
+    "ha_command_log": ["id", "domain", "service", "target", "data", "result", "context_id", "issued_at"],
     "tool_calls": ["call_id", "run_id", "step_index", "tool_name", "args_json", "created_at"],
     "tool_results": [
         "call_id",
@@ -225,7 +226,7 @@ def a_database_of_another_that_uses_alembic(path: Path) -> None:
 def a_newer_ledger(path: Path) -> None:
     make_a_ledger(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999' WHERE version_num = '0003'")
         connection.commit()
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 
 import orjson
+from msgspec.structs import replace
 
 from agent_gate.ledger import beside
 from agent_gate.ledger.chain import GENESIS, seal

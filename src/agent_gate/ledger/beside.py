@@ -1,4 +1,4 @@
-"""The tables of approvers and agents beside the chain: grants, results that wait, messages about questions."""
+"""The tables beside the chain: grants, results that wait, messages about questions, owners' contacts, homes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ import orjson
 
 from agent_gate.model.entry import (
     Beside,
+    DropContact,
+    DropEntities,
     DropMessage,
+    DropOldEntities,
+    EntityRow,
     GiveGrant,
     GrantSpent,
+    KeepEntities,
     KeepMessage,
     LeaveResult,
+    PutContact,
     RevokeGrant,
     TakeResults,
     UseGrant,
@@ -35,6 +41,7 @@ GRANTS_OF = (
 WAITING = "SELECT call_id FROM waiting_results WHERE agent_id = ? ORDER BY at, call_id LIMIT ?"
 WAITING_COUNT = "SELECT count(*) FROM waiting_results WHERE agent_id = ?"
 MESSAGES = "SELECT call_id, reference FROM question_messages WHERE channel = ? ORDER BY call_id"
+ENTITIES = "SELECT entity_id, state, attributes, last_updated, captured_at FROM ha_entity_snapshot ORDER BY entity_id"
 
 
 def check(cursor: sqlite3.Connection, item: Beside) -> GrantSpent | None:
@@ -75,6 +82,37 @@ def write(cursor: sqlite3.Connection, item: Beside) -> None:
             )
         case DropMessage(call_id, channel):
             cursor.execute("DELETE FROM question_messages WHERE channel = ? AND call_id = ?", (channel, call_id))
+        case PutContact() | DropContact():
+            _write_contact(cursor, item)
+        case KeepEntities(rows):
+            _keep(cursor, rows)
+        case DropEntities(entity_ids):
+            cursor.executemany("DELETE FROM ha_entity_snapshot WHERE entity_id = ?", [(id,) for id in entity_ids])
+        case DropOldEntities(before):
+            cursor.execute("PRAGMA secure_delete = ON")
+            cursor.execute("DELETE FROM ha_entity_snapshot WHERE captured_at < ?", (before,))
+
+
+def _write_contact(cursor: sqlite3.Connection, item: PutContact | DropContact) -> None:
+    """A value that gives way leaves nothing behind in the file."""
+    cursor.execute("PRAGMA secure_delete = ON")
+    if isinstance(item, DropContact):
+        cursor.execute("DELETE FROM contact_info WHERE key = ?", (item.key,))
+        return
+    cursor.execute(
+        "INSERT INTO contact_info (key, value, updated_at) VALUES (?, ?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
+        (item.key, item.sealed, item.at),
+    )
+
+
+def _keep(cursor: sqlite3.Connection, rows: Sequence[EntityRow]) -> None:
+    cursor.executemany(
+        "INSERT INTO ha_entity_snapshot (entity_id, state, attributes, last_updated, captured_at)"
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (entity_id) DO UPDATE SET state = excluded.state,"
+        " attributes = excluded.attributes, last_updated = excluded.last_updated, captured_at = excluded.captured_at",
+        [(row.entity_id, row.state, row.attributes, row.last_updated, row.captured_at) for row in rows],
+    )
 
 
 def _row_of(grant: Grant) -> tuple[object, ...]:

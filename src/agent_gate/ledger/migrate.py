@@ -8,17 +8,28 @@ from pathlib import Path
 from agent_gate.ledger.connection import UNREADABLE, connect, connect_to_look
 from agent_gate.model.errors import StorageError
 
-HEAD = "0002"
+HEAD = "0003"
+"""The schema of the ledger itself; a service that owns tables has a branch beside it."""
+HEADS = frozenset({HEAD, "home_assistant_0001"})
+EARLIER = frozenset({"0001", "0002"})
 PAGE_BYTES = 4096
 
 
-def revision(connection: sqlite3.Connection) -> str | None:
-    """The database's revision; None where no ledger was ever made in it."""
+def revisions(connection: sqlite3.Connection) -> frozenset[str]:
+    """The database's revisions, one for each branch; none where no ledger was ever made in it."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if "alembic_version" not in names or not names & {"entries", "heads"}:
-        return None
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return str(row[0]) if row else None
+        return frozenset()
+    return frozenset(str(name) for (name,) in connection.execute("SELECT version_num FROM alembic_version"))
+
+
+def is_newer(found: frozenset[str]) -> bool:
+    """Whether a later release has been there: it left a revision that this one does not know."""
+    return not found <= HEADS | EARLIER
+
+
+def named(found: frozenset[str]) -> str:
+    return ", ".join(sorted(found))
 
 
 def refuse_what_is_not_ours(path: Path) -> None:
@@ -28,11 +39,11 @@ def refuse_what_is_not_ours(path: Path) -> None:
         _look(connect(path, read_only=True), path)
 
 
-def _look(connection: sqlite3.Connection, path: Path) -> str | None:
-    """The revision of the ledger in this file, None where one can be made; what is somebody else's is refused."""
+def _look(connection: sqlite3.Connection, path: Path) -> frozenset[str]:
+    """The revisions of the ledger in this file, none where one can be made; what is somebody else's is refused."""
     try:
-        found = revision(connection)
-        if found is None and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        found = revisions(connection)
+        if not found and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StorageError(
                 f"`{path}` is a database of something else", code=5001, suggestion="name another file with --db"
             )
@@ -42,9 +53,9 @@ def _look(connection: sqlite3.Connection, path: Path) -> str | None:
         ) from error
     finally:
         connection.close()
-    if found is not None and found > HEAD:
+    if is_newer(found):
         raise StorageError(
-            f"`{path}` was written by a newer release (schema {found}, ours is {HEAD})",
+            f"`{path}` was written by a newer release (schema {named(found)}, ours is {named(HEADS)})",
             code=5001,
             suggestion="upgrade agent-gate",
         )
@@ -54,9 +65,9 @@ def _look(connection: sqlite3.Connection, path: Path) -> str | None:
 def upgrade(path: Path) -> bool:
     """Migrate where needed, and say whether it was; call it under the writer lock."""
     found = _look(connect_to_look(path), path)
-    if found == HEAD:
+    if found == HEADS:
         return False
-    if found is None:
+    if not found:
         _set_page_size(path)
     _run_alembic(path)
     return True

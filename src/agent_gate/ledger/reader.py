@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.ledger.connection import UNREADABLE, connect
-from agent_gate.ledger.migrate import HEAD, revision
+from agent_gate.ledger.migrate import HEADS, is_newer, named, revisions
 from agent_gate.model.errors import StorageError
 
 
@@ -38,15 +38,15 @@ def open_reader(path: Path | str) -> sqlite3.Connection:
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     try:
-        found = revision(connection)
+        found = revisions(connection)
     except UNREADABLE as error:
         raise NoLedgerError(f"cannot read `{path}`: {error}", suggestion="restore it from a backup") from error
-    if found is None:
+    if not found:
         raise NoLedgerError(f"`{path}` is not a ledger of agent-gate", suggestion="name another file with --db")
-    if found != HEAD:
-        age, remedy = ("newer", "upgrade agent-gate") if found > HEAD else ("older", "run `agent-gate db upgrade`")
+    if found != HEADS:
+        age, remedy = ("newer", "upgrade agent-gate") if is_newer(found) else ("older", "run `agent-gate db upgrade`")
         raise StorageError(
-            f"`{path}` was written by a release with a {age} schema ({found}, ours is {HEAD})",
+            f"`{path}` was written by a release with a {age} schema ({named(found)}, ours is {named(HEADS)})",
             code=5001,
             suggestion=remedy,
         )

@@ -29,6 +29,7 @@ from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     Applied,
     Committed,
+    EntityRow,
     Entry,
     PendingRow,
     ProjectHead,
@@ -283,6 +284,19 @@ class SqliteLedger:
 
     async def messages(self, channel: str) -> Sequence[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._rows(beside.MESSAGES, channel)]
+
+    async def contact(self, key: str) -> bytes | None:
+        row = self._row("SELECT value FROM contact_info WHERE key = ?", key)
+        return bytes(row[0]) if row else None
+
+    async def contacts(self) -> Sequence[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._rows("SELECT key, updated_at FROM contact_info ORDER BY key")]
+
+    async def entity_snapshot(self) -> Sequence[EntityRow]:
+        return [EntityRow(*row) for row in self._rows(beside.ENTITIES)]
+
+    async def entity_stamps(self) -> Mapping[str, str]:
+        return dict(self._rows("SELECT entity_id, last_updated FROM ha_entity_snapshot"))
 
     async def last_policy_hash(self) -> str | None:
         row = self._row("SELECT body ->> '$.policy_hash' FROM entries WHERE kind = 'policy' ORDER BY id DESC LIMIT 1")

@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
 from agent_gate.ledger.connection import connect
@@ -33,8 +34,7 @@ from agent_gate.model.moment import iso
 from agent_gate.ports import LedgerFigures
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """One caller's work and where its result goes."""
 
     work: Work

@@ -33,6 +33,15 @@ class Agent:
         return project in self.projects or "*" in self.projects
 
 
+class Presence:
+    """Whether an agent is still at the door where it asked; shared by all that it asked for over one connection."""
+
+    __slots__ = ("here",)
+
+    def __init__(self) -> None:
+        self.here = True
+
+
 class CallRequest(Struct, frozen=True):
     """One wish, as it came in at a door."""
 
@@ -54,6 +63,8 @@ class CallRequest(Struct, frozen=True):
     """Whether the arguments were read from JSON for this call alone, so that nobody else can change them."""
     door: str = ""
     """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
+    presence: Presence | None = None
+    """Of the agent, where the door does not cancel what it asks for when the agent goes, but says so here."""
 
 
 class BoundCall(Struct, frozen=True):

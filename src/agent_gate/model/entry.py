@@ -305,8 +305,7 @@ Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending |
 Committed: TypeAlias = Applied | Refused
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectHead:
+class ProjectHead(Struct, frozen=True):
     """A project as it stands: its status, the end of its chain and the version of its state."""
 
     project: str
@@ -317,8 +316,7 @@ class ProjectHead:
     status: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectState:
+class ProjectState(Struct, frozen=True):
     version: int
     document: Json
     snapshot_id: str | None = None

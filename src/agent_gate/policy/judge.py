@@ -12,7 +12,7 @@ from agent_gate.model.charge import Charge
 from agent_gate.model.codec import hash_of
 from agent_gate.model.errors import Problem
 from agent_gate.model.policy import Policy
-from agent_gate.model.tool import ToolDeclaration
+from agent_gate.model.tool import Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
 from agent_gate.policy import layers
 from agent_gate.policy.declared import declared
@@ -21,10 +21,13 @@ from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
 from agent_gate.policy.limits import charges_for, zone_of
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
+from agent_gate.policy.signature_ha import reaches_beyond
 
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
+REACHING = ("ha_call_service", "ha_activate_scene")
+"""Tools whose calls may set off what their signatures cannot say."""
 _STANDINGS_MAX = 256
 """Of one tool; there are as many as sets of roles, times modes."""
 _VERDICTS_MAX = 1_024
@@ -70,6 +73,8 @@ class Judge:
         """An error while judging is a deny."""
         try:
             judged = self._judged(tool)
+            if judged.may_reach_beyond and reaches_beyond(bound.signatures):
+                judged = judged.at_high_risk()
             if not self._goes_by_calls or judged.is_guarded or judged.preconditions:
                 return self._decide(bound, facts, judged)
             # Nothing else is looked at, so that the same question has the same answer.
@@ -184,7 +189,10 @@ class _Standing(NamedTuple):
 class _JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
-    __slots__ = ("_standings", "declaration", "given", "is_guarded", "preconditions", "verdicts")
+    __slots__ = (
+        "_at_high_risk", "_standings", "declaration", "given", "is_guarded", "may_reach_beyond", "preconditions",
+        "verdicts",
+    )  # fmt: skip
 
     def __init__(self, given: ToolDeclaration, declaration: ToolDeclaration, is_guarded: bool) -> None:
         self.given = given
@@ -192,7 +200,16 @@ class _JudgedTool:
         self.is_guarded = is_guarded
         self.verdicts: dict[tuple[object, ...], Verdict] = {}
         self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
+        self.may_reach_beyond = given.name in REACHING and declaration.risk is not Risk.HIGH
         self._standings: dict[tuple[object, ...], _Standing] = {}
+        self._at_high_risk: _JudgedTool | None = None
+
+    def at_high_risk(self) -> _JudgedTool:
+        """The same tool where what a call sets off cannot be known."""
+        if self._at_high_risk is None:
+            declaration = replace(self.declaration, risk=Risk.HIGH)
+            self._at_high_risk = _JudgedTool(self.given, declaration, self.is_guarded)
+        return self._at_high_risk
 
     def keep(self, question: tuple[object, ...], verdict: Verdict) -> Verdict:
         if len(self.verdicts) >= _VERDICTS_MAX:

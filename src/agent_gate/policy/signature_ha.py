@@ -32,8 +32,33 @@ _ENTITY_DOMAINS = (
 )
 
 
+BEYOND = ("script", "automation", "shell_command", "rest_command", "python_script")
+"""Domains whose services set off what nobody can know by looking at the call."""
+
+_SERVICE_OF_DOMAIN = re.compile(r"ha_call_service\(([a-z0-9_]+)\.")
+
+
+def reaches_beyond(signatures: Sequence[str]) -> bool:
+    """Whether a call sets off more than its signatures can say, so that its risk is high."""
+    found = map(_SERVICE_OF_DOMAIN.match, signatures)
+    return any(call is not None and call[1] in BEYOND for call in found)
+
+
+class Named(NamedTuple):
+    """A call of a service with everything that its arguments name, before a home is asked what that is."""
+
+    domain: str
+    service: str
+    entities: tuple[str, ...] = ()
+    """Ids in the order in which they were found, once each; `all` is among them where it was said."""
+    sure: frozenset[str] = frozenset()
+    """Those that stand where only ids stand; the others are texts that look like one."""
+    places: tuple[tuple[str, str], ...] = ()
+    """What only a home can turn into entities: (`area_id`, `kitchen`)."""
+
+
 class ServiceCall(NamedTuple):
-    """One call of a service and every entity that it names."""
+    """One call of a service and every entity that it reaches."""
 
     domain: str
     service: str
@@ -56,11 +81,27 @@ class ServiceCall(NamedTuple):
         return tuple(found)
 
 
-def service_call(args: Mapping[str, Json]) -> ServiceCall:
-    """What `ha_call_service` with these arguments would call."""
+def named_in(args: Mapping[str, Json]) -> Named:
+    """What the arguments of `ha_call_service` name."""
     domain = _matching(_NAME, args, "domain", "a domain such as `light`")
     service = _matching(_NAME, args, "service", "a service such as `turn_on`")
-    return ServiceCall(domain, service, tuple(dict.fromkeys(_named_entities(args))))
+    parts = list(_parts(args))
+    places = tuple(dict.fromkeys(place for part in parts for place in _places(part)))
+    found = [*((entity, True) for part in parts for entity in _target("entity_id", part)), *_elsewhere(args)]
+    sure = frozenset(entity for entity, is_sure in found if is_sure)
+    return Named(domain, service, tuple(dict.fromkeys(entity for entity, _ in found)), sure, places)
+
+
+def service_call(args: Mapping[str, Json]) -> ServiceCall:
+    """What `ha_call_service` with these arguments would call, where no home is connected."""
+    named = named_in(args)
+    for name, _ in named.places:
+        raise ToolError(
+            f"`{name}` cannot be resolved: no Home Assistant is connected here",
+            code=2006,
+            suggestion="name the entities, or judge the call where Home Assistant is connected",
+        )
+    return ServiceCall(named.domain, named.service, named.entities)
 
 
 def scene_call(args: Mapping[str, Json]) -> ServiceCall:
@@ -99,30 +140,35 @@ def _matching(pattern: re.Pattern[str], args: Mapping[str, Json], name: str, wan
     return value
 
 
-def _named_entities(args: Mapping[str, Json]) -> Iterator[str]:
-    """Every entity id in the arguments, in an order that does not depend on the order of keys."""
-    _refuse_indirect(args)
-    yield from _target("entity_id", args)
+def _parts(args: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    """Where a target can stand: the arguments themselves and three of them."""
+    yield args
     for part in ("target", "data", "service_data"):
         value = args.get(part)
         if value is None:
             continue
         if not isinstance(value, Mapping):
             raise ArgumentError(f"`{part}` is not an object", f"give it as `{part}: {{entity_id: light.kitchen}}`")
-        _refuse_indirect(value)
-        yield from _target("entity_id", value)
-    rest = {name: value for name, value in args.items() if name not in ("domain", "service", "entity_id")}
-    yield from _inside(rest, named="", depth=0)
+        yield value
 
 
-def _refuse_indirect(part: Mapping[str, Json]) -> None:
+def _places(part: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     for name in INDIRECT_TARGETS:
-        if name in part:
-            raise ToolError(
-                f"`{name}` cannot be resolved: no Home Assistant is connected here",
-                code=2006,
-                suggestion="name the entities, or judge the call where Home Assistant is connected",
-            )
+        if name not in part:
+            continue
+        value = part[name]
+        ids = list(value) if isinstance(value, list | tuple) else [value]
+        if not ids or not all(isinstance(each, str) and each for each in ids):
+            raise ArgumentError(f"`{name}` is not an id or a list of them", f"write it as `{name}: kitchen`")
+        if any("{" in each for each in ids):
+            raise ArgumentError(f"`{name}` holds a template, and templates are not rendered here", "give the id itself")
+        yield from ((name, each) for each in ids)
+
+
+def _elsewhere(args: Mapping[str, Json]) -> Iterator[tuple[str, bool]]:
+    """Every other id in the arguments, in an order that does not depend on the order of keys."""
+    rest = {name: value for name, value in args.items() if name not in ("domain", "service", "entity_id")}
+    return _inside(rest, named="", depth=0)
 
 
 def _target(name: str, part: Mapping[str, Json]) -> Sequence[str]:
@@ -144,27 +190,35 @@ def _ids(name: str, value: Json) -> list[str]:
     return ids
 
 
-def _inside(value: Json, named: str, depth: int) -> Iterator[str]:
-    """Ids below one value; `named` is the key that says that ids stand here, or empty."""
+def _inside(value: Json, named: str, depth: int) -> Iterator[tuple[str, bool]]:
+    """Ids below one value, and whether they are surely some; `named` is the key that says so, or empty."""
     if depth > JSON_DEPTH_MAX:
         raise ArgumentError(f"the arguments are nested deeper than {JSON_DEPTH_MAX} levels")
     if isinstance(value, Mapping):
         for key in sorted(value):
-            yield from _ids(named, key) if named else _ids_in_text(key)
+            yield from _told(named, key)
             holds_ids = not named and _ENTITY_KEY.fullmatch(key)
             yield from _inside(value[key], key if holds_ids else "", depth + 1)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _inside(item, named, depth + 1)
-    elif named:
-        yield from _ids(named, value)
-    elif isinstance(value, str):
-        yield from _ids_in_text(value)
+    elif named or isinstance(value, str):
+        yield from _told(named, value)
+
+
+def _told(named: str, value: Json) -> Iterator[tuple[str, bool]]:
+    ids = _ids(named, value) if named else _ids_in_text(value)
+    return ((entity, bool(named)) for entity in ids)
 
 
 def _ids_in_text(text: str) -> Iterator[str]:
     # Home Assistant takes ids in any case, and several in one text.
     for part in text.split(","):
         entity = part.strip().lower()
-        if _ENTITY_ID.fullmatch(entity) and f" {entity.partition('.')[0]} " in _ENTITY_DOMAINS:
+        if _ENTITY_ID.fullmatch(entity) and is_entity_domain(entity.partition(".")[0]):
             yield entity
+
+
+def is_entity_domain(domain: str) -> bool:
+    """Whether services of this domain act on entities of the same."""
+    return f" {domain} " in _ENTITY_DOMAINS

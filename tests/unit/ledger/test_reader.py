@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.ledger.migrate import HEAD
+from agent_gate.ledger.migrate import HEADS, named
 from agent_gate.ledger.reader import one_moment, open_reader, row_of, rows_of
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.errors import StorageError
@@ -49,14 +49,34 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, make: Calla
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize(("revision", "remedy"), [("9999", "upgrade agent-gate"), ("0000", "db upgrade")])
-def test_another_release_is_named_with_its_remedy(tmp_path: Path, revision: str, remedy: str) -> None:
+@pytest.mark.parametrize(
+    ("sql", "found", "remedy"),
+    [
+        (
+            "UPDATE alembic_version SET version_num = '9999' WHERE version_num = '0003'",
+            "9999, home_assistant_0001",
+            "upgrade agent-gate",
+        ),
+        (
+            "INSERT INTO alembic_version VALUES ('lamps_0001')",
+            "0003, home_assistant_0001, lamps_0001",
+            "upgrade agent-gate",
+        ),
+        (
+            "UPDATE alembic_version SET version_num = '0002' WHERE version_num = '0003'",
+            "0002, home_assistant_0001",
+            "db upgrade",
+        ),
+        ("DELETE FROM alembic_version WHERE version_num = 'home_assistant_0001'", "0003", "db upgrade"),
+    ],
+)
+def test_another_release_is_named_with_its_remedy(tmp_path: Path, sql: str, found: str, remedy: str) -> None:
     make_ledger(tmp_path / "a.db")
-    change(tmp_path / "a.db", f"UPDATE alembic_version SET version_num = '{revision}'")
+    change(tmp_path / "a.db", sql)
     with pytest.raises(StorageError) as refused:
         open_reader(tmp_path / "a.db")
     assert refused.value.code == 5001
-    assert f"({revision}, ours is {HEAD})" in str(refused.value)
+    assert f"({found}, ours is {named(HEADS)})" in str(refused.value)
     assert remedy in str(refused.value)
 
 

@@ -12,7 +12,7 @@ from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.system import RandomIds, SystemClock
 
 
-@pytest.mark.parametrize("view", ["audit_log", "tool_calls"])
+@pytest.mark.parametrize("view", ["audit_log", "tool_calls", "ha_command_log"])
 async def test_a_view_never_walks_a_chain_for_one_call(tmp_path: Path, view: str) -> None:
     await SqliteLedger(tmp_path / "a.db", SystemClock(), RandomIds()).close()
     with closing(open_reader(tmp_path / "a.db")) as reader:

@@ -320,3 +320,21 @@ def test_a_secret_enters_the_bound_hash_by_its_keyed_hash() -> None:
         return binder._bound(request, args, "id", declaration, Binding(("t",))).bound_hash
 
     assert hash_with("one") == hash_with("one") != hash_with("two")
+
+
+@pytest.mark.parametrize(
+    ("signature", "code"),
+    [
+        ("ha_call_service(light.turn_on, light.hall)", None),
+        ("ha_call_service(script.turn_on, script.movie_time)", 1009),
+        ("ha_call_service(homeassistant.turn_on, light.hall)", None),
+        ("ha_call_service(shell_command.restart)", 1009),
+    ],
+)
+def test_a_service_that_reaches_what_nobody_can_know_has_a_high_risk(signature: str, code: int | None) -> None:
+    for name in ("ha_call_service", "ha_activate_scene"):
+        declaration = tool(name, effect="write", risk="medium")
+        problem = judged(
+            {"rules": [ALLOW]}, declaration, "ha_call_service(light.turn_on, light.hall)", signature
+        ).problem
+        assert (problem.code if problem else None) == code

@@ -31,15 +31,14 @@ CLOSING = Problem(2006, "the server is about to end", "connect again in a moment
 
 
 class Connection:
-    def __init__(self, session: Session, send: Send) -> None:
-        self._session, self._send_event = session, send
+    def __init__(self, session: Session, send: Send, lingering: set[asyncio.Task[None]]) -> None:
+        """What the agent asked for and did not wait for goes on among the lingering."""
+        self._session, self._send_event, self._lingering = session, send, lingering
         self._closing = session.hall.closing
         self._ledger = session.hall.gate.ledger
         self._answering: set[asyncio.Task[None]] = set()
         self._plans: set[asyncio.Task[None]] = set()
         self._unsent_bytes = 0
-        self._untold: list[Outcome] = []
-        """How calls ended whose agent had gone before it could be told."""
 
     async def serve(self, receive: Receive) -> None:
         """Until the agent goes; what it asked for goes on, and its outcomes wait for it."""
@@ -54,21 +53,10 @@ class Connection:
                 while self._ledger.figures().waiting > INTAKE_BACKLOG_MAX:  # noqa: ASYNC110 -- a thread empties it
                     await asyncio.sleep(INTAKE_PAUSE_S)
         finally:
-            await self._let_go()
-
-    async def _let_go(self) -> None:
-        for task in self._answering - self._plans:
-            task.cancel()
-        if self._answering:  # a plan goes on to its end
-            await asyncio.wait(self._answering)
-        for outcome in self._untold:
-            with suppress(GateError):
-                await self._keep(outcome)
-
-    async def _keep(self, outcome: Outcome) -> None:
-        hall = self._session.hall
-        if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
-            await hall.mailbox.keep(self._session.agent, outcome)
+            self._session.presence.here = False
+            for task in self._answering:
+                self._lingering.add(task)
+                task.add_done_callback(self._lingering.discard)
 
     async def _take(self, text: str) -> None:
         try:
@@ -110,14 +98,16 @@ class Connection:
 
     async def _answer(self, request: Request) -> None:
         text, outcome = await self._reply(request)
-        if request.is_notification:
-            return
-        told = False
-        try:
-            told = await self.send(text)
-        finally:
-            if not told and outcome is not None:
-                self._untold.append(outcome)
+        was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
+        if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
+            with suppress(GateError):
+                await self._keep(outcome)
+
+    async def _keep(self, outcome: Outcome) -> None:
+        """The agent went before it could be told how its call ended."""
+        hall = self._session.hall
+        if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
+            await hall.mailbox.keep(self._session.agent, outcome)
 
     async def _reply(self, request: Request) -> tuple[str, Outcome | None]:
         """The answer as text, and the outcome in it where a call ended."""

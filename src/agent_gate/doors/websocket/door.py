@@ -36,6 +36,8 @@ class Door:
         """Those under way, the oldest first."""
         self._connections: dict[Connection, None] = {}
         self._of_agent: Counter[str] = Counter()
+        self._lingering: set[asyncio.Task[None]] = set()
+        """Requests whose agent has gone; what they set off goes on to its end."""
         self._farewell: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,7 +120,7 @@ class Door:
         if self._of_agent[agent_id] >= AGENT_CONNECTIONS_MAX:
             await _close(send, TRY_LATER, "too many connections of this agent")
             return
-        connection = Connection(session, send)
+        connection = Connection(session, send, self._lingering)
         if self._farewell is None:
             self._farewell = asyncio.create_task(self._say_goodbye())
         self._connections[connection] = None

@@ -11,7 +11,7 @@ from agent_gate.doors.shapes import offered_to, run_to_json, tool_to_json
 from agent_gate.doors.websocket.params import checked, ids_of, mode_of, wrong
 from agent_gate.doors.websocket.rpc import RpcError
 from agent_gate.doors.wire import Rpc, rpc_of_problem
-from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.call import Agent, CallRequest, Presence
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 from agent_gate.plans import run_plan
@@ -28,6 +28,7 @@ class Session:
 
     def __init__(self, hall: Hall, agent: Agent) -> None:
         self.hall, self.agent = hall, agent
+        self.presence = Presence()
         self._gate, self._mailbox = hall.gate, hall.mailbox
 
     async def greeting(self) -> Json:
@@ -71,6 +72,7 @@ class Session:
                 wait=options.get("wait", True),
                 is_plain=True,
                 door=DOOR,
+                presence=self.presence,
             )
         )
 
