@@ -113,17 +113,17 @@ class SqliteLedger:
         return self._writer.figures()
 
     async def commit(self, work: Work) -> Committed:
-        begun = {row.effect_id for row in work.outbox}
+        begun = [row.effect_id for row in work.outbox]
         if work.opens:
-            begun.add(work.opens[1])
-        self._live |= begun
+            begun.append(work.opens[1])
+        self._live.update(begun)
         applied = False
         try:
             result = await self._writer.submit(work)
             applied = isinstance(result, Applied)
         finally:
-            if not applied:
-                self._live -= begun
+            if begun and not applied:
+                self._live.difference_update(begun)
             self._live.discard(work.closes or work.outbox_done or "")
         if work.project_change:
             self._statuses.pop(work.project, None)

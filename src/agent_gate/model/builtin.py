@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.limits import ARGV_WORDS_MAX, HEADERS_MAX, POLICY_TIMEOUT_S_MAX
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
 
@@ -12,7 +13,6 @@ _PATH: Mapping[str, Json] = {
     "type": "string",
     "description": "JSON pointer such as /lights/kitchen, or dotted: lights.kitchen; empty: the whole state",
 }
-_IDENTIFIERS: Mapping[str, Json] = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
 
 
 def _schema(required: str = "", **properties: Mapping[str, Json]) -> dict[str, Json]:
@@ -26,10 +26,6 @@ def _schema(required: str = "", **properties: Mapping[str, Json]) -> dict[str, J
 
 def _state(name: str, description: str, schema: Mapping[str, Json], risk: Risk = Risk.LOW) -> ToolDeclaration:
     return ToolDeclaration(name, description, schema, {}, Effect.NONE, risk, 0)
-
-
-def _query(name: str, description: str, schema: Mapping[str, Json], **kinds: ArgumentKind) -> ToolDeclaration:
-    return ToolDeclaration(name, description, schema, kinds, Effect.READ, Risk.LOW, 0)
 
 
 STATE_TOOLS = (
@@ -139,47 +135,6 @@ SHELL_RUN = ToolDeclaration(
     timeout_s=POLICY_TIMEOUT_S_MAX,
 )
 """Its own time limit is the policy's `timeout_seconds`, as for `http.get`."""
-
-HOME_ASSISTANT_TOOLS = (
-    _query("ha_get_state", "State of one entity", _schema("entity_id", entity_id=_TEXT)),
-    _query("ha_get_states", "States of all entities", _schema()),
-    _query("ha_get_entity_state", "State of one entity, from the cache", _schema("entity_id", entity_id=_TEXT)),
-    ToolDeclaration(
-        "ha_call_service",
-        "Call a service of Home Assistant",
-        _schema(
-            "domain service",
-            domain=_TEXT,
-            service=_TEXT,
-            entity_id=_IDENTIFIERS,
-            target={"type": "object"},
-            data={"type": "object"},
-        ),
-        {},
-        Effect.WRITE,
-        Risk.MEDIUM,
-        1,
-        sensitive=frozenset({"domain", "service"}),
-    ),
-    ToolDeclaration(
-        "ha_activate_scene",
-        "Activate a scene",
-        _schema("entity_id", entity_id=_TEXT, transition={"type": "number"}),
-        {},
-        Effect.WRITE,
-        Risk.MEDIUM,
-        1,
-    ),
-    ToolDeclaration(
-        "ha_fire_event",
-        "Fire an event on Home Assistant's bus",
-        _schema("event_type", event_type=_TEXT, event_data={"type": "object"}),
-        {},
-        Effect.WRITE,
-        Risk.MEDIUM,
-        1,
-    ),
-)
 
 BUILTIN: Mapping[str, ToolDeclaration] = {
     tool.name: tool

@@ -98,7 +98,7 @@ class Usage(Struct, frozen=True):
 
 
 _NO_USAGE = Usage()
-_COUNTED = frozenset(Usage.__struct_fields__)
+_COUNTED = Usage.__struct_fields__
 
 
 class Facts(Struct, frozen=True):
@@ -155,20 +155,13 @@ class Facts(Struct, frozen=True):
             fields["refused_recently"] = True
         if self.found:
             fields["found"] = dict(self.found)
-        usage = self.usage
-        for key, value in (
-            ("minute", usage.minute),
-            ("hour", usage.hour),
-            ("spent_today", usage.spent_today),
-            ("calls_of_tool_in_run", usage.calls_of_tool_in_run),
-        ):
-            if value:
-                fields[key] = value
+        if self.usage != _NO_USAGE:
+            fields |= {name: value for name in _COUNTED if (value := getattr(self.usage, name))}
         return fields
 
 
 def _usage_of(fields: Mapping[str, Any]) -> Usage:
     """Most policies count nothing."""
-    if _COUNTED.isdisjoint(fields):
+    if fields.keys().isdisjoint(_COUNTED):
         return _NO_USAGE
     return Usage(**{name: fields[name] for name in _COUNTED if name in fields})

@@ -97,6 +97,12 @@ DRAIN_S = 5.0
 """How long a server that ends waits until its answers have been taken."""
 POLICY_POLL_INTERVAL_S = 1.0
 
+MESSAGES_WAITING_MAX = 1_000
+"""Of one messenger, to be brought up to date; beyond that all are looked through again later."""
+MESSAGE_BACKOFF_S_MAX = 30.0
+MESSAGE_SETTLE_S = 5.0
+"""How long a messenger that ends waits for the message that is on its way."""
+
 TELEGRAM_TEXT_UNITS_MAX = 4_096
 """Of one message, in UTF-16 units; Telegram takes no more."""
 TELEGRAM_NOTICE_CHARS_MAX = 200
@@ -104,8 +110,6 @@ TELEGRAM_NOTICE_CHARS_MAX = 200
 TELEGRAM_BUTTON_BYTES_MAX = 64
 TELEGRAM_QUESTIONS_MAX = 100
 """Open ones in the chat at a time; the rest follow as these end, and are at every other door meanwhile."""
-TELEGRAM_QUEUE_MAX = 1_000
-"""Messages that wait to be brought up to date; beyond that all are looked through again later."""
 TELEGRAM_NOTICES_MAX = 32
 """Notices on their way at a time."""
 TELEGRAM_STRANGERS_MAX = 100
@@ -114,7 +118,6 @@ TELEGRAM_RESENT_MAX = 10
 """Questions that `/pending` shows again."""
 TELEGRAM_POLL_S = 25
 TELEGRAM_TIMEOUT_S = 10.0
-TELEGRAM_BACKOFF_S_MAX = 30.0
 TELEGRAM_LOOK_INTERVAL_S = 0.5
 TELEGRAM_LOOK_AGAIN_S = 30.0
 TELEGRAM_OVERDUE_S = 120.0
@@ -248,3 +251,71 @@ REQUEST_BODY_SHOWN_BYTES_MAX = 8_192
 """Of a request that is judged here and performed elsewhere; a larger body is told by its size and hash."""
 REQUEST_RETRY_AFTER_S = 5
 """When somebody whose request waits for a person may come again."""
+
+HOME_CALL_S = 60.0
+"""How long a service of Home Assistant may take; one that acts on slow devices ends when they have answered."""
+HOME_NAME_CHARS_MAX = 255
+"""Of an entity's id; Home Assistant has none that are longer."""
+HOME_HISTORY_IDS_MAX = 50
+HOME_HISTORY_ROWS_MAX = 5_000
+HOME_STATISTIC_IDS_MAX = 50
+HOME_STATISTIC_ROWS_MAX = 5_000
+"""Of all ids together."""
+HOME_TEMPLATE_CHARS_MAX = 20_000
+HOME_SERVICES_SHOWN_MAX = 1_000
+HOME_NAMES_COMPARED_MAX = 1_000
+"""In search of the one that was meant by a name that does not exist."""
+
+HOME_MESSAGE_BYTES_MAX = 64 * 1_048_576
+"""Of one frame or answer of Home Assistant's; it sends thousands of events in one."""
+HOME_ENTITIES_MAX = 100_000
+HOME_HANDSHAKE_S = 10.0
+"""From dialling to `auth_ok`."""
+HOME_ANSWER_S = 30.0
+"""How long a question may take; a call of a service has a time of its own."""
+HOME_PONG_S = 10.0
+HOME_GOODBYE_S = 1.0
+"""To end subscriptions, and again to close."""
+HOME_BACKOFF_S_MIN, HOME_BACKOFF_S_MAX = 1.0, 60.0
+"""Between two attempts to connect: doubled each time."""
+HOME_FIRST_SIGHT_S = 20.0
+"""How long a gate that starts waits until the home has been read; then it goes on without."""
+HOME_STARTING_INTERVAL_S = 1.0
+"""Between two looks whether a server that starts is running."""
+HOME_SETTLE_S = 0.5
+"""Registries change in bursts: how long after the first change they are read again."""
+HOME_CONTEXTS_MAX = 1_000
+"""Causes of changes that are remembered while calls of services are under way."""
+HOME_PHONE_LINES_MAX, HOME_PHONE_LINE_CHARS = 9, 36
+"""What a phone surely shows of a notification with buttons; a call that takes more cannot be approved there."""
+HOME_NOTICE_S = 15.0
+"""How long Home Assistant may take to hand a notification on."""
+HOME_QUESTIONS_MAX = 20
+"""Open ones on phones at a time; the rest follow as these end, and are at every other door meanwhile."""
+HOME_PRESSES_MAX = 100
+"""Of buttons, that wait to be looked at; what comes beyond that is turned away."""
+HOME_PHONE_AGAIN_S = 30.0
+"""How long a phone is left alone after Home Assistant has refused to write to it."""
+HOME_LOOK_INTERVAL_S, HOME_LOOK_AGAIN_S = 0.5, 10.0
+"""Between two looks at what phones show: at least, and at most."""
+HOME_SNAPSHOT_ROWS_MAX = 200
+HOME_SNAPSHOT_BYTES_MAX = 1_048_576
+"""Of one commit while the home is kept, so that calls that are recorded meanwhile hardly wait."""
+HOME_ATTRIBUTES_KEPT_BYTES_MAX = 65_536
+"""An entity that carries more is kept without them."""
+HOME_SNAPSHOT_CLOSE_S = 5.0
+"""How long a gate that closes keeps the home for the last time."""
+
+MCP_WAIT_S = 20.0
+"""How long a call waits for a person where the client follows its progress."""
+MCP_WAIT_S_MAX = 3_600.0
+MCP_PROGRESS_INTERVAL_S = 2.0
+MCP_NAME_CHARS_MAX = 64
+"""Of a tool, as clients take it."""
+MCP_APPROVERS_SHOWN_MAX = 5
+MCP_TOOLS_FRESH_MS = 10_000
+"""How long a client may go on with a list of tools that it has."""
+MCP_SUBSCRIPTIONS_MAX = 8
+PIPE_CHUNK_BYTES = 65_536
+PIPE_CHUNKS_MAX = 8
+"""Read and not yet looked at."""

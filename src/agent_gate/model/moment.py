@@ -6,8 +6,12 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 
+@lru_cache(maxsize=512)
 def iso(at: float) -> str:
-    """`2026-11-15T06:19:33.123456Z`: fixed width, so that text order is time order."""
+    """`2026-11-15T06:19:33.123456Z`: fixed width, so that text order is time order.
+
+    Kept, because an entry and an answer tell the same moments.
+    """
     second = int(at)
     microsecond = round((at - second) * 1_000_000)
     if not 0 <= microsecond < 1_000_000:  # rounded up to the next second, or before 1970

@@ -234,15 +234,17 @@ def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None,
 
 def _first_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """What the call's first entry says of the wish itself; later ones refer to it by call id."""
-    return _judged_body(bound, facts, verdict) | {"args": bound.recorded_args}
+    body = _judged_body(bound, facts, verdict)
+    body["args"] = bound.recorded_args
+    return body
 
 
 def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """What an entry says that rests on a verdict of its own: after an approval, a call is judged again."""
-    return _later_body(bound, verdict) | {
-        "facts": facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW),
-        "reasons": [reason.to_json() for reason in verdict.reasons],
-    }
+    body = _later_body(bound, verdict)
+    body["facts"] = facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW)
+    body["reasons"] = [reason.to_json() for reason in verdict.reasons]
+    return body
 
 
 def _later_body(bound: BoundCall, verdict: Verdict) -> dict[str, Any]:
