@@ -90,7 +90,9 @@ def told_of(outcome: Outcome) -> dict[str, Any]:
     return fields
 
 
-async def create(db: str) -> None:
+async def create(db: str, fault: Mapping[str, Any] | None = None) -> None:
+    if fault:
+        Fault(**fault).arm()
     async with open_gate(POLICY, db):
         tell("created")
 

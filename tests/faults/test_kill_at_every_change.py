@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
 from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
+from shutil import copy, copytree
 from typing import Any
 
 import pytest
 
+from agent_gate.history.verify import verify
+from agent_gate.ledger.connection import connect
+from agent_gate.ledger.migrate import HEADS, revisions
 from tests.faults.examiner import Examiner, Witness
 from tests.faults.nursery import Nursery
 from tests.faults.shim import Action, Fault, Op
@@ -61,3 +66,31 @@ def test_a_kill_at_any_change_while_the_ledger_is_made_leaves_one_that_opens(
         assert code == -signal.SIGKILL
     print(f"{nth - 1} changes")
     assert nth > 100, "making a ledger has more changes than that"
+
+
+EARLIER = Path(__file__).parents[1] / "fixtures" / "recorded" / "schema-0002.db"
+
+
+@pytest.mark.serial
+def test_a_kill_at_any_change_while_a_ledger_is_upgraded_leaves_the_old_schema_or_the_new(
+    shimmed: Nursery, fast_path: Path
+) -> None:
+    seen: set[frozenset[str]] = set()
+    for nth in count(1, STEP):
+        db = fast_path / str(nth) / "a.db"
+        db.parent.mkdir()
+        for end in ("", ".anchor", ".d"):
+            (copytree if end == ".d" else copy)(f"{EARLIER}{end}", f"{db}{end}")
+        fault = Fault(Action.KILL, match="a.db", nth=nth)
+        code, _ = shimmed.start("create", db=str(db), fault=asdict(fault)).wait()
+        with closing(connect(db, read_only=True)) as connection:
+            found = revisions(connection)
+            has_new_tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'contact_info'")
+            assert has_new_tables.fetchone()[0] == (found == HEADS)
+        seen.add(found)
+        shimmed.run("create", db=str(db))
+        assert (nth, verify(db).problems) == (nth, ())
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    assert seen == {frozenset({"0002"}), HEADS}

@@ -308,7 +308,9 @@ def test_output_that_nobody_reads_or_that_cannot_be_written_is_borne_in_silence(
     assert subprocess.run(closed, cwd=worked_in, env=_environment(), check=False).returncode in (0, 3)
 
 
-def _at_a_terminal(directory: Path, answer: str, *words: str, columns: int = 100) -> tuple[int, str]:
+def _at_a_terminal(
+    directory: Path, answer: str, *words: str, columns: int = 100, asked: bytes = b"[y/N] "
+) -> tuple[int, str]:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(directory)
@@ -319,7 +321,7 @@ def _at_a_terminal(directory: Path, answer: str, *words: str, columns: int = 100
             told += os.read(terminal, 65_536)
         except OSError:
             break
-        if b"[y/N] " in told and not answered:
+        if asked in told and not answered:
             os.write(terminal, answer.encode() + b"\n")
             answered = True
     os.close(terminal)
@@ -335,6 +337,16 @@ def test_the_person_at_the_terminal_answers_an_ask(copied: Path) -> None:
     assert (code, f'{{"snapshot_id":"{first}"}}' in told) == (0, True)
     (entry,) = run_json(copied, "audit", "--limit", 1)["entries"]
     assert (entry["resolution"], entry["resolved_by"].split(":")[0]) == ("approved", "local")
+
+
+def test_what_the_owner_types_is_not_shown_and_not_printed_again(copied: Path) -> None:
+    words = ("owner", "set", "home_assistant_token")
+    code, told = _at_a_terminal(copied, " made-up-for-a-test ", *words, asked=b"(not shown): ")
+    assert (code, "made-up" in told, "set  home_assistant_token" in told) == (0, False, True)
+    code, told = _at_a_terminal(copied, "", *words, asked=b"(not shown): ")
+    assert (code, "the value is empty" in told) == (3, True)
+    assert [found["key"] for found in run_json(copied, "owner", "list")["keys"]] == ["home_assistant_token"]
+    assert run_json(copied, "verify")["ok"]
 
 
 def test_erasing_is_confirmed_at_the_terminal(copied: Path) -> None:

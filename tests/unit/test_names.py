@@ -30,7 +30,7 @@ from agent_gate import (
     replay_run,
 )
 from agent_gate.history.query import get_audit_log
-from agent_gate.ledger.migrate import HEAD, revision
+from agent_gate.ledger.migrate import HEADS, revisions
 from agent_gate.ledger.reader import open_reader
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json, ToolDeclaration
@@ -135,7 +135,7 @@ async def test_initialize_is_the_upgrade_at_open_and_the_audit_log_is_the_settle
         outcome = await gate.call("mail.send", text="hi", request_id="r1")
     with closing(open_reader(tmp_path / "gate.db")) as reader:
         [entry] = get_audit_log(reader, limit=100)
-        assert revision(reader) == HEAD
+        assert revisions(reader) == HEADS
     assert (entry.request_id, entry.tool_name, entry.args) == ("r1", "mail.send", {"text": "hi"})
     assert (entry.signature, entry.decision, entry.timestamp) == ("mail.send(hi)", "allow", outcome.ended_at)
     assert entry.execution_result == {"sent": "hi"}

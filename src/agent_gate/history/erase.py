@@ -7,7 +7,7 @@ import math
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_gate.history.query import unknown_call
@@ -17,7 +17,7 @@ from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.reader import open_reader, row_of, rows_of
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Applied, Draft, Kind, Work
+from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, DropOldEntities, Kind, Work
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
 from agent_gate.ports import Clock, Ids
@@ -35,6 +35,8 @@ class Erased:
     entries: int
     projects: tuple[str, ...]
     snapshots_kept: int
+    entities: int = 0
+    """Of a home, as they were last seen."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -42,6 +44,7 @@ class Erased:
             "entries": self.entries,
             "projects": list(self.projects),
             "snapshots_kept": self.snapshots_kept,
+            "entities": self.entities,
         }
 
 
@@ -60,7 +63,10 @@ async def erase_call(ledger: SqliteLedger, call_id: str, *, by: str, clock: Cloc
 
 
 async def retain(ledger: SqliteLedger, days: float, *, by: str, clock: Clock, ids: Ids) -> Erased:
-    """Erase every call that ended more than so many days ago, as `erase_call` does; open ones are left alone."""
+    """Erase every call that ended more than so many days ago, as `erase_call` does; open ones are left alone.
+
+    Entities of a home that were captured before go too; those that are still in the home are captured again.
+    """
     if not (math.isfinite(days) and days >= 0):
         raise ToolError(f"`{days}` is no number of days", code=2002, suggestion="use 0 or more")
     until = iso(max(0.0, clock.now() - days * 86_400))
@@ -69,8 +75,11 @@ async def retain(ledger: SqliteLedger, days: float, *, by: str, clock: Clock, id
         for (project,) in list(rows_of(reader, "SELECT project FROM heads ORDER BY project")):
             for calls in _chunks(reader, project, until):
                 await eraser.erase(project, calls)
+        (entities,) = row_of(reader, "SELECT count(*) FROM ha_entity_snapshot WHERE captured_at < ?", until)
+    if entities:
+        await ledger.commit(Work(GATE_PROJECT, beside=(DropOldEntities(until),)))
     await asyncio.to_thread(_empty_log, ledger.files)
-    return eraser.erased()
+    return replace(eraser.erased(), entities=entities)
 
 
 def _projects_of(reader: sqlite3.Connection, call_id: str) -> list[str]:

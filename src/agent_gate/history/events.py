@@ -23,14 +23,14 @@ def last_events(reader: sqlite3.Connection, limit: int) -> list[GateEvent]:
     """The newest first, each in one sentence."""
     rows = rows_of(
         reader,
-        "SELECT at, seq, kind, body FROM entries WHERE project = ? ORDER BY seq DESC LIMIT ?",
+        "SELECT at, seq, kind, status, body FROM entries WHERE project = ? ORDER BY seq DESC LIMIT ?",
         GATE_PROJECT,
         limit,
     )
-    return [GateEvent(at, seq, _told(kind, body)) for at, seq, kind, body in rows]
+    return [GateEvent(at, seq, _told(kind, status, body)) for at, seq, kind, status, body in rows]
 
 
-def _told(kind: str, body: str | None) -> str:
+def _told(kind: str, status: str | None, body: str | None) -> str:
     try:
         fields = restore(body.encode()) if body is not None else {}
     except ValueError:
@@ -42,6 +42,8 @@ def _told(kind: str, body: str | None) -> str:
             return "the tools that are offered were recorded"
         case "project", {"action": action, "by": by}:
             return f"{action} by {by}" + (f": {fields['reason']}" if fields.get("reason") else "")
+        case "contact", {"by": by, "key": key}:
+            return f"the owner's `{key}` was {status} by {by}"
         case "door", {"refused": list(refused)}:
             return "; ".join(_refused(line) for line in refused)
         case "door", {"refused_answer": {"answer": answer, "by": by, "call_id": call_id, "error": error}}:

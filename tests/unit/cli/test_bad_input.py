@@ -29,6 +29,9 @@ LOOKING = [
     ["db", "backup", "target.db"],
     ["db", "erase", "x", "--yes"],
     ["db", "retain", "--days", "1", "--yes"],
+    ["owner", "set", "x"],
+    ["owner", "list"],
+    ["owner", "unset", "x"],
 ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from agent_gate.doors.cli import health_ledger
+from agent_gate.ledger.migrate import HEAD
 from agent_gate.sandbox import choice
 from agent_gate.sandbox.choice import Offer
 from agent_gate.sandbox.supervised import Sandlock
@@ -97,10 +98,10 @@ def test_a_file_that_is_no_database_is_a_failure(command: Command, tmp_path: Pat
     assert (tmp_path / "agent-gate.db").read_bytes() == content
 
 
-@pytest.mark.parametrize(("version", "status"), [("0000", "warn"), ("9999", "fail")])
+@pytest.mark.parametrize(("version", "status"), [("0002", "warn"), ("9999", "fail")])
 def test_a_schema_of_another_release_is_told(command: Command, ledger: Path, version: str, status: str) -> None:
     with closing(sqlite3.connect(ledger)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = ?", (version,))
+        connection.execute("UPDATE alembic_version SET version_num = ? WHERE version_num = ?", (version, HEAD))
         connection.commit()
     assert _rows(command)["schema"]["status"] == status
 

@@ -35,6 +35,10 @@ PROMISED = {
     "db backup": {"--db", "--json"},
     "db erase": {"--yes", "--db", "--json"},
     "db retain": {"--days", "--yes", "--db", "--json"},
+    "mcp": {"-c", "-p", "--db", "--agent", "--project", "--working-dir", "--wait", "--log-level", "--json"},
+    "owner set": {"--db", "--json"},
+    "owner list": {"--db", "--json"},
+    "owner unset": {"--db", "--json"},
     "doctor": {"--db", "--json"},
 }
 """What the interface promises of the commands in this release."""

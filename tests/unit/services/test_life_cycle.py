@@ -8,10 +8,18 @@ import pytest
 
 from agent_gate.model.errors import ToolError
 from agent_gate.ports import Ledger, Service
+from agent_gate.services.approvals import ApprovalsService
+from agent_gate.services.contacts import ContactsService
 from agent_gate.services.revert import RevertService
 from agent_gate.services.state import StateService
+from tests.gates import CountedIds, HandClock
 
-SERVICES: list[Service] = [StateService(), RevertService(cast(Ledger, None), lambda _: None)]
+SERVICES: list[Service] = [
+    StateService(),
+    RevertService(cast(Ledger, None), lambda _: None),
+    ContactsService(cast(Ledger, None), bytes(32), HandClock(), CountedIds()),
+    ApprovalsService(),
+]
 
 
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
@@ -26,3 +34,10 @@ async def test_a_built_in_service_starts_is_well_and_closes(service: Service) ->
 
 def test_the_state_tools_are_those_of_the_interface() -> None:
     assert [tool.name for tool in StateService().tools()] == ["state.get", "state.set", "state.delete", "state.patch"]
+
+
+@pytest.mark.parametrize("service", SERVICES[2:], ids=lambda service: service.name)
+async def test_a_service_for_others_has_no_tools_and_takes_no_calls(service: Service) -> None:
+    assert (list(service.tools()), list(service.dependencies)) == ([], [])
+    with pytest.raises(ToolError, match="has no tool `show`"):
+        await service.execute("show", {})

@@ -62,9 +62,13 @@ async def test_an_unknown_tool_and_a_missing_service_have_the_document_s_words()
     assert isinstance(missing.value, GateError)
 
 
-def test_the_map_is_the_document_s() -> None:
-    names = ("ha_get_state", "ha_get_states", "ha_call_service", "ha_fire_event")
-    assert dict.fromkeys(names, "homeassistant") == TOOL_SERVICE_MAP
+def test_the_map_names_the_tools_of_both_documents() -> None:
+    of_the_core = ("ha_get_state", "ha_get_states", "ha_call_service", "ha_fire_event")
+    of_the_module = (
+        "ha_get_entity_state", "ha_list_entities", "ha_list_areas", "ha_list_services", "ha_get_history",
+        "ha_get_statistics", "ha_render_template", "ha_call_service", "ha_activate_scene",
+    )  # fmt: skip
+    assert dict.fromkeys((*of_the_core, *of_the_module), "homeassistant") == TOOL_SERVICE_MAP
 
 
 def test_a_registry_finds_tools_by_name_and_says_why_it_finds_none() -> None:

@@ -18,7 +18,9 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "grants",
         "pause",
         "resume",
+        "mcp",
         "policy-agent",
+        "owner",
         "doctor",
     ),
 }

@@ -88,7 +88,7 @@ def retain(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Erase, as `db erase` does, every call that ended more than so many days ago."""
+    """Erase, as `db erase` does, every call that ended more than so many days ago, and old states of a home."""
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.erase import retain as keep
 
@@ -106,6 +106,8 @@ def _say(erased: Erased, as_json: bool) -> int:
     screen.say(
         f"{screen.count(erased.calls, 'call')} erased, {screen.count(erased.entries, 'entry', 'entries')} in all"
     )
+    if erased.entities:
+        screen.say(f"{screen.count(erased.entities, 'entity', 'entities')} of the home forgotten")
     if erased.snapshots_kept:
         kept = screen.count(erased.snapshots_kept, "state that they made stays", "states that they made stay")
         screen.say(screen.paint(f"{kept}, because later ones stand on that", "dim"))

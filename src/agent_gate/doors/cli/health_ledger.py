@@ -15,7 +15,7 @@ from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.connection import connect
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import is_gone
-from agent_gate.ledger.migrate import HEAD, revision
+from agent_gate.ledger.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.trust import check_against_anchor
 from agent_gate.model.errors import StorageError
 
@@ -41,14 +41,15 @@ def ledger_rows(path: Path) -> Iterator[Row]:
 
 
 def _schema(connection: sqlite3.Connection, path: Path) -> Row:
-    found = revision(connection)
-    if found == HEAD:
-        return Row("schema", OK, found)
-    if found is None:
+    found = revisions(connection)
+    if found == HEADS:
+        return Row("schema", OK, named(found))
+    if not found:
         return Row("schema", FAIL, f"{path} is not a ledger of agent-gate", "name another file with --db")
-    if found < HEAD:
-        return Row("schema", WARN, f"{found}, ours is {HEAD}", "run `agent-gate db upgrade`")
-    return Row("schema", FAIL, f"{found}, ours is {HEAD}", "upgrade agent-gate")
+    both = f"{named(found)}; ours is {named(HEADS)}"
+    if is_newer(found):
+        return Row("schema", FAIL, both, "upgrade agent-gate")
+    return Row("schema", WARN, both, "run `agent-gate db upgrade`")
 
 
 def _permissions(files: LedgerFiles) -> Row:
