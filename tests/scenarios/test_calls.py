@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from agent_gate import Outcome, PolicyDeniedError, StorageError, ToolError, tool, transition
-from agent_gate.model.call import CallRequest
+from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.entry import GATE_PROJECT, Committed, StateMoved, Work
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.ports import Binding
+from agent_gate.ports import Binding, Moved
 from agent_gate.toolkit import HANDS, hand_of
 from tests.gates import (
     ALLOW_ALL,
@@ -764,3 +764,58 @@ def _logged(request_id: str, name: str, args: str, outcome: Outcome) -> dict[str
         "decision": "allow",
         "agent_id": "local",
     }
+
+
+async def test_what_moved_before_the_intent_is_bound_and_judged_again(tmp_path: Path) -> None:
+    acts: list[str] = []
+    places = iter(["old", "new"])
+    moves = iter([True, False])
+    function = sender(acts)
+
+    async def bind(*_: object) -> Binding:
+        place = next(places)
+
+        async def keep(_: BoundCall) -> bytes | None:
+            if next(moves):
+                raise Moved("it is elsewhere now")
+            return None
+
+        async def act(_: BoundCall) -> Json:
+            acts.append(place)
+
+        return Binding((f"mail.send({place})",), act=act, keep=keep)
+
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
+        outcome = await gate.call("mail.send")
+        assert (outcome.status, outcome.signatures, acts) == (Status.SUCCESS, ("mail.send(new)",), ["new"])
+        assert [row["kind"] for row in rows(gate, "SELECT kind FROM entries WHERE call_id = ?", outcome.call_id)] == [
+            "performing",
+            "settled",
+        ]
+
+
+async def test_what_moved_after_the_intent_ends_the_call_without_an_act(tmp_path: Path) -> None:
+    function = sender([])
+
+    async def bind(*_: object) -> Binding:
+        async def act(_: BoundCall) -> Json:
+            raise Moved("it is elsewhere now", suggestion="make the call again")
+
+        return Binding(("mail.send",), act=act)
+
+    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
+        outcome = await gate.call("mail.send")
+        assert (outcome.status, code_of(outcome), outcome.cost) == (Status.ERROR, 2006, None)
+
+
+async def test_a_tool_that_cannot_know_how_its_act_ended_leaves_it_unknown(tmp_path: Path) -> None:
+    @tool("door.open", effect="write", cost=3)
+    async def open_door() -> None:
+        """Sent, and then the line went dead."""
+        raise ToolError("the connection was lost after it was sent", code=2007, suggestion="look at the door")
+
+    async with a_gate(tmp_path, ALLOW_ALL, open_door) as gate:
+        outcome = await gate.call("door.open")
+        assert (outcome.status, code_of(outcome), outcome.cost) == (Status.UNKNOWN, 2007, 3)
