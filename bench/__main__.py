@@ -8,7 +8,21 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import answers, chain, commands, ledger, paths, policy_agent, rules, runs, server, startup, trial, urls
+from bench import (
+    answers,
+    chain,
+    commands,
+    home_assistant,
+    ledger,
+    paths,
+    policy_agent,
+    rules,
+    runs,
+    server,
+    startup,
+    trial,
+    urls,
+)
 from bench.figure import Figure
 
 HERE = Path(__file__).parent
@@ -44,6 +58,7 @@ def _measure(directory: Path) -> Iterator[Figure]:
         trial.figures(directory),
         answers.figures(directory),
         server.figures(directory),
+        home_assistant.figures(directory),
         startup.figures(directory),
     ):
         for figure in part:

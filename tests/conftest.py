@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.real.homes"]
+
 _HERE = Path(__file__)
 
 # A busy machine is no defect of the code under test: no time limit fails a property.

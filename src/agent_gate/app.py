@@ -29,8 +29,10 @@ from agent_gate.plugins import hands_of, installed, started
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.policy_watch import PolicyWatch, record_policy, record_tools
-from agent_gate.ports import Clock, Ids, Notifier, Service
+from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service
 from agent_gate.runtime import Gate
+from agent_gate.services.approvals import ApprovalsService
+from agent_gate.services.contacts import ContactsService
 from agent_gate.services.filesystem import FilesystemService
 from agent_gate.services.http import HttpService
 from agent_gate.services.registry import ToolRegistry
@@ -42,6 +44,7 @@ from agent_gate.toolkit import Tool, hand_of
 from agent_gate.way import Stages
 
 if TYPE_CHECKING:
+    from agent_gate.config import HomeAssistantConfig
     from agent_gate.services.http.outbound import Outbound
 
 PolicySource = Policy | str | Path | Mapping[str, Json]
@@ -72,6 +75,8 @@ async def open_gate(
     protected_files: Sequence[str | Path] = (),
     services: Iterable[Service] | None = None,
     outbound: Outbound | None = None,
+    home_assistant: HomeAssistantConfig | None = None,
+    hide: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
     ids: Ids | None = None,
 ) -> AsyncIterator[Gate]:
@@ -81,7 +86,8 @@ async def open_gate(
     none writes the file that `policy` names, nor `protected_files`.
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
-    `outbound` is the chain that requests of `http.get` go through.
+    `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
+    there from then on, also while it cannot be reached. `hide` is told each secret that is found on the way.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
@@ -93,12 +99,16 @@ async def open_gate(
     async with AsyncExitStack() as stack:
         ledger = SqliteLedger(db, clock, ids)
         stack.push_async_callback(ledger.close)
+        contacts = ContactsService(ledger, ledger.secret, clock, ids)
         ours: list[Service] = [
+            contacts,
+            ApprovalsService(),
             StateService(),
             RevertService(ledger, registry.find),
             FilesystemService(standing.resolver()),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(standing.working_dir, standing.resolver(), standing.look),
+            *_home(home_assistant, contacts, ledger, clock, hide),
         ]
         theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
@@ -114,6 +124,21 @@ async def open_gate(
             watch.start(gate)
             stack.push_async_callback(watch.stop)
         yield gate
+
+
+def _home(
+    settings: HomeAssistantConfig | None,
+    contacts: ContactsService,
+    ledger: Ledger,
+    clock: Clock,
+    hide: Callable[[str], None],
+) -> Sequence[Service]:
+    if settings is None:
+        return ()
+    # Its libraries take a tenth of a second, which only those pay who have a home.
+    from agent_gate.services.home_assistant.service import HomeAssistantService
+
+    return (HomeAssistantService(settings, contacts, ledger, clock, hide=hide),)
 
 
 class Standing:

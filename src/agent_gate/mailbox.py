@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_gate.model.approval import Question
-from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import GATE_PROJECT, Entry, LeaveResult, TakeResults, Work
 from agent_gate.model.limits import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
@@ -71,7 +71,7 @@ class Mailbox:
         """The wish as the first entry tells it; None where it came in by no server's door, or cannot be told."""
         told: Mapping[str, Any] = next((restore(e.body) for e in entries if e.kind == "held" and e.body), {})
         hand = self._gate.tools.find(question.tool)
-        if "door" not in told or hand is None or hand.declaration.secret & question.args.keys():
+        if told.get("door", STDIO_DOOR) == STDIO_DOOR or hand is None or hand.declaration.secret & question.args.keys():
             return None
         facts = told.get("facts", {})
         return CallRequest(

@@ -48,7 +48,7 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE_NAMED = re.compile(r"`([\w-]+\.(?:yaml|py))`")
 _EXIT_CODE = re.compile(r"#.*exit code (\d)")
 _WAITS = re.compile(r"#.*\bwaits\b")
-_OF_CONFIG = frozenset(("gateway", "agents", "approvers", "messenger", "projects"))
+_OF_CONFIG = frozenset(("gateway", "agents", "approvers", "messenger", "projects", "services"))
 
 
 @dataclass(frozen=True)
@@ -235,6 +235,9 @@ def test_every_document_of_ours_is_tried_or_shows_nothing_to_try() -> None:
         "docs/architecture.md",
         "docs/guides/chain.md",
         "docs/guides/envoy.md",
+        "docs/guides/home-assistant-approvals.md",
+        "docs/guides/home-assistant.md",
+        "docs/guides/mcp.md",
         "docs/guides/policy-agent.md",
         "docs/guides/telegram.md",
         "docs/guides/tools.md",

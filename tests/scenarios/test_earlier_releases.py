@@ -16,19 +16,24 @@ from agent_gate.history.verify import verify
 from agent_gate.ledger.reader import open_reader
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.policy.judge import Judge
+from agent_gate.services.contacts import ContactsService
 from agent_gate.services.state import StateService
 from agent_gate.system import RandomIds, SystemClock
-from tests.fixtures.record import POLICY
+from tests.fixtures.record import ENTITY, POLICY, TOKEN
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "recorded"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in RECORDED.glob("schema-*.db")))
-async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: str, tmp_path: Path) -> None:
+def copied(name: str, folder: Path) -> Path:
     for path in RECORDED.glob(f"{name}*"):
         copy = shutil.copytree if path.is_dir() else shutil.copy
-        copy(path, tmp_path / path.name)
-    db, clock, ids = tmp_path / name, SystemClock(), RandomIds()
+        copy(path, folder / path.name)
+    return folder / name
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in RECORDED.glob("schema-*.db")))
+async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: str, tmp_path: Path) -> None:
+    db, clock, ids = copied(name, tmp_path), SystemClock(), RandomIds()
     ledger = SqliteLedger(db, clock, ids)
     with closing(open_reader(db)) as reader:
         (run_id,) = reader.execute("SELECT run_id FROM runs").fetchone()
@@ -42,6 +47,18 @@ async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: st
     assert replayed.mismatches == []
     assert (trial.judged, trial.newly_allowed) == (calls, 0)
     assert verify(db).problems == ()
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in RECORDED.glob("schema-*.db") if path.name > "schema-0002.db")
+)
+async def test_what_services_kept_in_a_recorded_ledger_still_opens(name: str, tmp_path: Path) -> None:
+    clock, ids = SystemClock(), RandomIds()
+    ledger = SqliteLedger(copied(name, tmp_path), clock, ids)
+    token = await ContactsService(ledger, ledger.secret, clock, ids).resolve_owner_contact_info("lamp_token")
+    entities = await ledger.entity_snapshot()
+    await ledger.close()
+    assert (token, entities) == (TOKEN, [ENTITY])
 
 
 def test_there_is_a_recorded_ledger_of_the_current_schema() -> None:

@@ -312,6 +312,12 @@ def lines_of(log: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.getvalue().splitlines()]
 
 
+def test_a_secret_that_is_found_after_the_log_was_opened_is_hidden_from_then_on() -> None:
+    redaction = Redaction(SECRETS)
+    redaction.hide("found-later-s3cret-token", "abc")
+    assert redaction.text("found-later-s3cret-token, s3cret-token, abc") == f"{HIDDEN}, {HIDDEN}, abc"
+
+
 def test_a_log_is_one_json_object_a_line_without_secrets(log: io.StringIO) -> None:
     ours, theirs = structlog.stdlib.get_logger("ours"), logging.getLogger("theirs")
     ours.info(

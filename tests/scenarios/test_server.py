@@ -90,9 +90,9 @@ async def test_it_serves_agents_and_people_and_makes_the_projects_of_the_configu
 
 
 async def test_settings_that_this_release_does_nothing_with_are_told(tmp_path: Path) -> None:
-    config = CONFIG + "anchor: {path: elsewhere}\nservices: {homeassistant: {url: 'http://ha:8123'}}\n"
+    config = CONFIG + "anchor: {path: elsewhere}\nservices: {mcp_servers: {wiki: {url: 'https://wiki/mcp'}}}\n"
     async with a_process(tmp_path, policy=POLICY, config=config) as server:
-        assert (await server.told("serving"))["without_effect"] == ["anchor", "services.homeassistant"]
+        assert (await server.told("serving"))["without_effect"] == ["anchor", "services.mcp_servers"]
     async with a_process(tmp_path, policy=POLICY, config=CONFIG) as server:
         assert (await server.told("serving"))["without_effect"] == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import answers, chain, commands, figure, ledger, paths, runs, trial, urls
+from bench import answers, chain, commands, figure, home_assistant, ledger, paths, runs, trial, urls
 from bench.figure import Figure
 
 
@@ -18,6 +18,10 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (answers, "ANSWERS", 2),
         (answers, "ROUNDS", 1),
         (chain, "REQUESTS", 2),
+        (home_assistant, "CALLS", 2),
+        (home_assistant, "WARM_UP", 0),
+        (home_assistant, "CHANGES_PER_S", 50),
+        (home_assistant, "CHANGES_S", 1),
         (ledger, "CALLS", 10),
         (ledger, "CALLERS", 2),
         (ledger, "ROUNDS", 1),
@@ -41,8 +45,9 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (runs.figures, 3),
         (trial.figures, 2),
         (answers.figures, 1),
+        (home_assistant.figures, 5),
     ],
-    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers"],
+    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers", "home_assistant"],
 )
 def test_each_part_measures_what_it_promises(
     figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path

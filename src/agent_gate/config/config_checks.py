@@ -9,6 +9,7 @@ from agent_gate.config.places import Field, field_name, mapping_at, mappings_at,
 from agent_gate.config.problems import Problems
 from agent_gate.model.tool import Json
 
+_PHONES = ("services", "homeassistant", "approvals")
 RESERVED_SERVER_NAMES = frozenset({"fs", "http", "shell", "state", "ha", "gate", "agent"})
 
 
@@ -20,6 +21,7 @@ def check_meaning(value: Json, problems: Problems) -> None:
         what = "given besides `agents`; keep one" if "agent" in value else "missing"
         problems.add(("agent",), f"{what}; write `agent: {{token: …}}` for one agent, or a list under `agents`")
     _check_people(value, problems)
+    _check_phones(value, problems)
     _check_storage(mapping_at(value, "storage"), problems)
     for name, server in mapping_at(value, "services", "mcp_servers").items():
         _check_server(name, server, problems)
@@ -36,9 +38,23 @@ def _check_people(value: Json, problems: Problems) -> None:
     _check_unique(_fields(mappings_at(value, "agents"), "id"), "each agent needs an id of its own", problems)
     for key in ("id", "telegram_user_id"):
         _check_unique(_fields(mappings_at(value, "approvers"), key), "each is one person", problems)
+    at_home = {phone.get("approver") for _, phone in mappings_at(value, *_PHONES)}
     for place, approver in mappings_at(value, "approvers"):
-        if "token" not in approver and "telegram_user_id" not in approver:
-            problems.add(place, "can never answer; give a token or a telegram_user_id")
+        if "token" not in approver and "telegram_user_id" not in approver and approver.get("id") not in at_home:
+            problems.add(place, "can never answer; give a token, a telegram_user_id, or a phone at home")
+
+
+def _check_phones(value: Json, problems: Problems) -> None:
+    phones = list(mappings_at(value, *_PHONES))
+    known = [item.get("id") for _, item in mappings_at(value, "approvers")]
+    _check_unique(_fields(phones, "notify"), "each phone is one person's", problems)
+    owners: dict[str, str] = {}
+    for place, phone in phones:
+        approver, user_id = phone.get("approver"), phone.get("user_id")
+        if isinstance(approver, str) and approver not in known and not problems.blames((*place, "approver")):
+            problems.add((*place, "approver"), f"there is no {shown(approver)} under `approvers`")
+        if isinstance(approver, str) and isinstance(user_id, str) and owners.setdefault(user_id, approver) != approver:
+            problems.add((*place, "user_id"), f"the same as that of {shown(owners[user_id])}; each is one person")
 
 
 def _fields(items: Iterable[tuple[Field, Mapping[str, Any]]], key: str) -> Iterator[tuple[Field, str | int]]:

@@ -16,6 +16,7 @@ from agent_gate.config.settings import (
     ChainPolicyConfig,
     Config,
     GatewayConfig,
+    HomeApproverConfig,
     HomeAssistantConfig,
     McpServerConfig,
     MessengerConfig,
@@ -136,9 +137,14 @@ def _messenger(fields: dict[str, Any]) -> MessengerConfig:
 
 def _services(fields: dict[str, Any]) -> ServicesConfig:
     return ServicesConfig(
-        HomeAssistantConfig(**fields["homeassistant"]) if "homeassistant" in fields else None,
+        _home(fields["homeassistant"]) if "homeassistant" in fields else None,
         {name: McpServerConfig(**_tuples(item)) for name, item in fields.get("mcp_servers", {}).items()},
     )
+
+
+def _home(fields: dict[str, Any]) -> HomeAssistantConfig:
+    approvals = tuple(HomeApproverConfig(**item) for item in fields.get("approvals", ()))
+    return HomeAssistantConfig(**{**fields, "approvals": approvals})
 
 
 def _policy_agent(fields: dict[str, Any]) -> PolicyAgentConfig:

@@ -61,6 +61,18 @@ class MessengerConfig:
 
 
 @dataclass(frozen=True)
+class HomeApproverConfig:
+    """A phone on which an approver answers."""
+
+    approver: str
+    """One of `approvers`, by id."""
+    notify: str
+    """The service that reaches this phone alone."""
+    user_id: str = ""
+    """Who is signed in on it, by Home Assistant's own id; empty: not looked at."""
+
+
+@dataclass(frozen=True)
 class HomeAssistantConfig:
     url: str
     token: str = field(default="", repr=False)
@@ -69,6 +81,8 @@ class HomeAssistantConfig:
     websocket_ping_interval: int = 30
     poll_interval_seconds: int = 60
     snapshot_interval_seconds: int = 300
+    approvals: tuple[HomeApproverConfig, ...] = ()
+    """Phones on which questions are shown and answered."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, Facts
+from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.plans import RunResult
 from agent_gate.policy import layers
@@ -35,6 +38,11 @@ def tool_to_json(tool: ToolDeclaration) -> dict[str, Any]:
         "confirmation_required": tool.confirmation_required,
         "required_roles": list(tool.required_roles),
     }
+
+
+def digest(question: Question) -> str:
+    """Of all that is shown and asked: call, arguments, nonce, deadline."""
+    return sha256_hex(canonical(asdict(question)))
 
 
 def offered_to(agent: Agent, gate: Gate) -> list[ToolDeclaration]:

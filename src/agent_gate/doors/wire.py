@@ -105,3 +105,8 @@ def rpc_of_outcome(outcome: Outcome) -> Rpc | None:
     if outcome.error:
         return rpc_of_problem(outcome.error)
     return {Status.DENIED: Rpc.DENIED, Status.EXPIRED: Rpc.EXPIRED}.get(outcome.status, Rpc.FAILED)
+
+
+def mcp_error_of_outcome(outcome: Outcome) -> Rpc | None:
+    """None where MCP tells the outcome as the result of a tool, however it ended."""
+    return Rpc.INVALID_PARAMS if outcome.error and outcome.error.code == 2001 else None

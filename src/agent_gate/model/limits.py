@@ -254,16 +254,22 @@ REQUEST_RETRY_AFTER_S = 5
 
 HOME_CALL_S = 60.0
 """How long a service of Home Assistant may take; one that acts on slow devices ends when they have answered."""
+HOME_SERVICE_S = 55.0
+"""Less than that: a service that does not answer in time is told apart from a tool that hangs."""
 HOME_NAME_CHARS_MAX = 255
 """Of an entity's id; Home Assistant has none that are longer."""
 HOME_HISTORY_IDS_MAX = 50
 HOME_HISTORY_ROWS_MAX = 5_000
+HOME_HISTORY_DAYS_MAX = 31
+"""Of one question; a busy sensor has tens of thousands of rows a day."""
 HOME_STATISTIC_IDS_MAX = 50
 HOME_STATISTIC_ROWS_MAX = 5_000
 """Of all ids together."""
+HOME_STATISTIC_ROWS_ASKED_MAX = 100_000
+"""Periods in the time asked for; more would not fit into one message of the server's."""
 HOME_TEMPLATE_CHARS_MAX = 20_000
 HOME_SERVICES_SHOWN_MAX = 1_000
-HOME_NAMES_COMPARED_MAX = 1_000
+HOME_NAMES_COMPARED_MAX, HOME_NAMES_COMPARED_CLOSELY_MAX = 5_000, 50
 """In search of the one that was meant by a name that does not exist."""
 
 HOME_MESSAGE_BYTES_MAX = 64 * 1_048_576
@@ -309,6 +315,8 @@ HOME_SNAPSHOT_CLOSE_S = 5.0
 MCP_WAIT_S = 20.0
 """How long a call waits for a person where the client follows its progress."""
 MCP_WAIT_S_MAX = 3_600.0
+MCP_DECIDED_S = 5.0
+"""How long at least a call waits for what a person has agreed to already."""
 MCP_PROGRESS_INTERVAL_S = 2.0
 MCP_NAME_CHARS_MAX = 64
 """Of a tool, as clients take it."""

@@ -6,9 +6,7 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from socket import socket
-from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -29,13 +27,11 @@ from agent_gate.request_desk import RequestDesk
 from agent_gate.runtime import Gate
 from agent_gate.server.app import build_app
 from agent_gate.server.chains import Chains, outbound_of
-from agent_gate.server.memory import tidying
+from agent_gate.server.memory import look_for_garbage_less_often, tidying
+from agent_gate.server.messengers import messengers_of
 from agent_gate.server.signals import Signals
 from agent_gate.server.sockets import Server
 from agent_gate.server.starting import Settings, bound_socket, without_effect
-
-if TYPE_CHECKING:
-    from agent_gate.doors.telegram import TelegramMessenger
 
 Tell = Callable[[str, str, Mapping[str, Json]], None]
 """What happens: a word for it, a line for people, and the same for machines."""
@@ -43,15 +39,15 @@ Tell = Callable[[str, str, Mapping[str, Json]], None]
 
 def run(settings: Settings, tell: Tell, log_level: str = "warning") -> None:
     """Serve until a signal ends it; `tell` says to whoever started it what happens."""
-    configure_logs(log_level, secrets_of(settings.config))
+    redaction = configure_logs(log_level, secrets_of(settings.config))
     _allow_many_sockets()
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with bound_socket(settings.config.gateway) as listener, runner:
-        runner.run(serve(settings, listener, tell))
+        runner.run(serve(settings, listener, tell, redaction.hide))
 
 
-async def serve(settings: Settings, listener: socket, tell: Tell) -> None:
-    async with _hall(settings) as hall:
+async def serve(settings: Settings, listener: socket, tell: Tell, hide: Callable[[str], None]) -> None:
+    async with _hall(settings, hide) as hall:
         watch = _policy_watch(settings)
         reloads: set[asyncio.Task[None]] = set()
 
@@ -70,6 +66,7 @@ async def serve(settings: Settings, listener: socket, tell: Tell) -> None:
             serving = asyncio.create_task(server.serve([listener]))
             _announce(tell, settings, listener, taken)
             ended = asyncio.create_task(signals.end.wait())
+            look_for_garbage_less_often()
             async with observation.watching(), tidying():
                 await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
             ended.cancel()
@@ -89,49 +86,35 @@ async def _wind_down(hall: Hall, server: Server, serving: asyncio.Task[None]) ->
 
 
 @asynccontextmanager
-async def _hall(settings: Settings) -> AsyncIterator[Hall]:
+async def _hall(settings: Settings, hide: Callable[[str], None]) -> AsyncIterator[Hall]:
     config = settings.config
     identities = Identities(config)
-    messenger = _messenger(config)
+    messengers = messengers_of(config)
     async with AsyncExitStack() as stack:
         gate = await stack.enter_async_context(
             open_gate(
                 settings.policy_path,
                 settings.db,
                 approvers=tuple(identities.approvers.values()),
-                notifier=messenger,
+                notifier=messengers,
                 approval_timeout_s=config.approval_timeout,
                 own_files=settings.secret_files,
                 protected_files=settings.protected_files,
                 outbound=outbound_of(config),
+                home_assistant=config.services.homeassistant,
+                hide=hide,
             )
         )
         await _create_projects(config, gate)
         hall = Hall(gate, Desk(gate), Mailbox(gate), identities, config, settings.db)
-        if messenger is not None:
-            messenger.attach(hall)
-            hall.checks["messenger"] = partial(_is_healthy, messenger)
-            stack.push_async_callback(messenger.close)
-            await messenger.start()
+        if messengers is not None:
+            await stack.enter_async_context(messengers.at_work(hall))
         desk = await stack.enter_async_context(RequestDesk(gate, identities.agents))
         if config.chains or config.policy_agent:
             chains = Chains(config, desk)
             hall.api_chain = chains.api()
             await stack.enter_async_context(chains.policy_agent())
         yield hall
-
-
-async def _is_healthy(messenger: TelegramMessenger) -> bool | str:
-    return messenger.healthy() or messenger.trouble
-
-
-def _messenger(config: Config) -> TelegramMessenger | None:
-    if config.messenger is None or config.messenger.telegram is None:
-        return None
-    # An extra: python-telegram-bot need not be installed where nobody is asked that way.
-    from agent_gate.doors.telegram import TelegramMessenger  # noqa: PLC0415
-
-    return TelegramMessenger(config.messenger.telegram)
 
 
 async def _create_projects(config: Config, gate: Gate) -> None:

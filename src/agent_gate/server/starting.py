@@ -62,7 +62,6 @@ def without_effect(config: Config) -> list[str]:
     """Settings that are read and checked, and that this release does nothing with."""
     told = {
         "anchor": config.anchor,
-        "services.homeassistant": config.services.homeassistant,
         "services.mcp_servers": config.services.mcp_servers,
     }
     return [name for name, value in told.items() if value]

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
+from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.tool import Json
 from agent_gate.ports import Hand, ServiceHandler
 
-TOOL_SERVICE_MAP = {
-    "ha_get_state": "homeassistant",
-    "ha_get_states": "homeassistant",
-    "ha_call_service": "homeassistant",
-    "ha_fire_event": "homeassistant",
-}
+TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
 """Tools that belong to a service which may not be configured here."""
 
 

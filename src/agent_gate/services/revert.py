@@ -15,7 +15,7 @@ from agent_gate.model.codec import restore, sha256_hex
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.outcome import Outcome
-from agent_gate.model.record import outcome_of, undo_blob
+from agent_gate.model.record import outcome_of, output_blob, undo_blob
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Recorded, Transition
 from agent_gate.toolkit import make_hand
@@ -103,6 +103,8 @@ class RevertService:
         kept = await self._ledger.blob(undo_blob(call_id))
         if performing.get("kept_hash") != (None if kept is None else sha256_hex(kept)):
             raise StorageError(f"what was kept of call `{call_id}` is not what was recorded", code=5004)
+        large = await self._ledger.blob(output_blob(call_id)) if outcome.data is None else None
+        outcome = outcome if large is None else replace(outcome, data=restore(large))
         found = performing["facts"].get("found", {})
         return Recorded(call_id, args, performing.get("resources", {}), found, outcome, kept)
 

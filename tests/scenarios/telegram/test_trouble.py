@@ -155,7 +155,7 @@ async def test_presses_count_also_where_no_notice_can_be_sent(
 async def test_telegram_that_hangs_delays_no_call(
     tmp_path: Path, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.telegram.delivery.TELEGRAM_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("agent_gate.doors.delivery.MESSAGE_SETTLE_S", 0.1)
     monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 3_600)
     async with _deaf() as url, a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url)) as chat:
         call = asyncio.create_task(chat.call({"text": "hi"}))
@@ -169,7 +169,7 @@ async def test_more_questions_than_the_chat_takes_follow_as_others_end(
     tmp_path: Path, api: BotApi, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.doors.telegram.board.TELEGRAM_QUESTIONS_MAX", 2)
-    monkeypatch.setattr("agent_gate.doors.telegram.delivery.TELEGRAM_QUEUE_MAX", 2)
+    monkeypatch.setattr("agent_gate.doors.delivery.MESSAGES_WAITING_MAX", 2)
     async with a_chat(tmp_path, api, sender(acts)) as chat:
         for number in range(6):
             await chat.call({"text": f"text{number}"}, wait=False)

@@ -19,6 +19,7 @@ from agent_gate.config import (
     Config,
     ConfigError,
     GatewayConfig,
+    HomeApproverConfig,
     HomeAssistantConfig,
     McpServerConfig,
     MessengerConfig,
@@ -123,6 +124,7 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
                 "websocket_ping_interval": 5,
                 "poll_interval_seconds": 6,
                 "snapshot_interval_seconds": 7,
+                "approvals": [{"approver": "anna", "notify": "notify.mobile_app_a", "user_id": "0" * 31 + "f"}],
             },
             "mcp_servers": {
                 "github": {"command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "t5"}},
@@ -151,7 +153,15 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
         agent=None,
         messenger=MessengerConfig("telegram", TelegramConfig("bot-secret", -100777, [123], "http://127.0.0.1:1")),
         services=ServicesConfig(
-            HomeAssistantConfig("http://ha:8123", "t4", True, 5, 6, 7),
+            HomeAssistantConfig(
+                "http://ha:8123",
+                "t4",
+                True,
+                5,
+                6,
+                7,
+                (HomeApproverConfig("anna", "notify.mobile_app_a", "0" * 31 + "f"),),
+            ),
             {
                 "github": McpServerConfig("npx", ("-y", "x"), {"TOKEN": "t5"}),
                 "wiki": McpServerConfig(url="https://wiki.test/mcp", headers={"Authorization": "t6"}),
@@ -184,7 +194,7 @@ def test_sections_have_the_defaults_of_the_documents(load: Load) -> None:
     config = load(fields)
     assert (config.messenger, config.services, config.policy_agent, config.chains, config.approvers) == (
         MessengerConfig("telegram", TelegramConfig("bot-secret", -100777, [123], "https://api.telegram.org")),
-        ServicesConfig(HomeAssistantConfig("http://ha:8123", "", False, 30, 60, 300)),
+        ServicesConfig(HomeAssistantConfig("http://ha:8123", "", False, 30, 60, 300, ())),
         PolicyAgentConfig("s", "agent-gate", True, 5000, 1048576, 65536, 100, False, ()),
         {"outbound": (ChainPolicyConfig("headers", "", {}, "deny"),)},
         (ApproverConfig("a", "", 1, ("operator",)),),
@@ -290,7 +300,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_lines(
         "config.yaml:4: agent.token: missing; a token: any text that is hard to guess and not empty",
         "config.yaml:5: agent.tokn: unknown field; did you mean `token`?",
         "config.yaml:6: storage.path: missing; sqlite needs it",
-        "config.yaml:9: approvers[0]: can never answer; give a token or a telegram_user_id",
+        "config.yaml:9: approvers[0]: can never answer; give a token, a telegram_user_id, or a phone at home",
         "config.yaml:10: approvers[1]: the value is not a mapping",
     )
 

@@ -16,7 +16,7 @@ from agent_gate.history.verify import verify
 from agent_gate.ledger.reader import open_reader, row_of
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import Draft, Entry, Kind, OutboxRow, Work
+from agent_gate.model.entry import Draft, EntityRow, Entry, KeepEntities, Kind, OutboxRow, Work
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import iso
 from tests.unit.history.made import IDS, START, SteppingClock, ask_and_answer, gate_at, ledger_of
@@ -190,3 +190,18 @@ async def test_a_number_of_days_that_makes_no_sense_is_a_coded_error(tmp_path: P
         with pytest.raises(GateError) as refused:
             await keep(gate, days)
         assert refused.value.code == 2002
+
+
+async def test_retaining_forgets_entities_of_a_home_that_were_captured_before(tmp_path: Path) -> None:
+    clock = SteppingClock()
+    async with gate_at(tmp_path / "a.db", clock) as gate:
+        now = clock.now()
+        rows = [
+            EntityRow(f"light.{name}", "pass phrase" if age else "on", "{}", "x", iso(now - age * DAY_S))
+            for name, age in (("old", 31), ("young", 0))
+        ]
+        await gate.ledger.commit(Work("_gate", beside=(KeepEntities(tuple(rows)),)))
+        assert await keep(gate, 30) == Erased(0, 0, (), 0, entities=1)
+        assert await gate.ledger.entity_snapshot() == rows[1:]
+        assert holds(tmp_path, b"pass phrase") == []
+        assert (await keep(gate, 30)).to_json()["entities"] == 0

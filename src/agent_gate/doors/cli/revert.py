@@ -14,6 +14,7 @@ from agent_gate.doors.cli.options import (
     Db,
     PolicyPath,
     Project,
+    ServicesOf,
     commands,
     examples,
     existing_database,
@@ -23,10 +24,11 @@ from agent_gate.doors.wire import exit_of_outcome
 app = commands()
 
 
-@app.command(epilog=examples("agent-gate revert 01JCZ4… -p policy.yaml"))
+@app.command(epilog=examples("agent-gate revert 01JCZ4… -p policy.yaml", "agent-gate revert 01JCZ4… -c config.yaml"))
 def revert(
     call: Annotated[str, typer.Argument(metavar="CALL", help="The call; see `agent-gate audit`.")],
     policy: PolicyPath = DEFAULT_POLICY,
+    config: ServicesOf = None,
     project: Project = "default",
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
@@ -35,7 +37,7 @@ def revert(
     from agent_gate.doors.cli.calling import call_here
     from agent_gate.doors.cli.verdicts import print_outcome
 
-    outcome = call_here(policy, existing_database(db), "gate.revert", {"call_id": call}, project)
+    outcome = call_here(policy, existing_database(db), "gate.revert", {"call_id": call}, project, config)
     if as_json:
         screen.print_json(outcome.to_json())
     else:

@@ -17,6 +17,7 @@ from agent_gate.doors.cli.options import (
     Db,
     PolicyPath,
     Project,
+    ServicesOf,
     commands,
     database_path,
     examples,
@@ -40,11 +41,13 @@ _WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for
         "agent-gate run plan.yaml -p policy.yaml",
         "agent-gate run plan.yaml -p policy.yaml --simulate",
         "agent-gate run plan.yaml -p policy.yaml --no-fail-fast --json",
+        "agent-gate run plan.yaml -p policy.yaml -c config.yaml",
     )
 )
 def run(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan.")],
     policy: PolicyPath = Path("policy.yaml"),
+    config: ServicesOf = None,
     project: Project = "default",
     mode: Annotated[Mode | None, typer.Option("--mode", help="Obey the step limit of this mode.")] = None,
     simulate: Annotated[
@@ -62,12 +65,12 @@ def run(
     from agent_gate.config import load_plan, load_policy
 
     loaded, judged_by, ledger = load_plan(plan), load_policy(policy), database_path(db).absolute()
-    policy_file = policy.absolute()
+    around = _around(policy, config)
     if working_dir is not None:
         _enter(working_dir)
     try:
         result = asyncio.run(
-            _run(loaded, judged_by, policy_file, ledger, project, mode, simulate, with_reads, not no_fail_fast, as_json)
+            _run(loaded, judged_by, around, ledger, project, mode, simulate, with_reads, not no_fail_fast, as_json)
         )
     except asyncio.CancelledError:  # before the run began
         return Exit.INTERRUPTED
@@ -85,10 +88,20 @@ def _enter(directory: Path) -> None:
         raise ConfigError(f"`{directory}` cannot be the working directory: {error.strerror}") from None
 
 
+def _around(policy: Path, config: Path | None) -> dict[str, Any]:
+    """What the gate is opened with beside its policy and ledger: its own files, and perhaps a home."""
+    around: dict[str, Any] = {"protected_files": [policy.absolute()]}
+    if config is not None:
+        from agent_gate.doors.cli.calling import home_of
+
+        around |= {"own_files": [config.absolute()], "home_assistant": home_of(config)}
+    return around
+
+
 async def _run(
     plan: Plan,
     policy: Policy,
-    policy_file: Path,
+    around: dict[str, Any],
     db: Path,
     project: str,
     mode: Mode | None,
@@ -113,7 +126,7 @@ async def _run(
     with live(plan, quiet=quiet) as view, Interrupts(view.tell):
         notifier = TerminalNotifier(policy, view.hand_over) if may_answer(policy) and not simulate else None
         agent = Agent("local", projects=("*",))
-        async with open_gate(policy, db, agent=agent, notifier=notifier, protected_files=[policy_file]) as gate:
+        async with open_gate(policy, db, agent=agent, notifier=notifier, **around) as gate:
             if notifier:
                 notifier.gate = gate
             run_id = gate.ids.new()

@@ -20,8 +20,8 @@ from agent_gate.model.visible import visible
 HIDDEN = "[secret]"
 _SECRET_KEYS = frozenset(("authorization", "cookie", "proxy-authorization", "set-cookie", "token", "password"))
 _CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',;]+")
-QUIETED = ("alembic", "httpcore", "httpcore2", "httpx", "httpx2")
-"""Libraries that log every URL, in which somebody else's secret may stand, or each step of theirs."""
+QUIETED = ("alembic", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "websockets.client")
+"""Libraries that log every URL or message, in which somebody else's secret may stand, or each step of theirs."""
 _SHORTEST_SECRET_CHARS = 4
 """Shorter ones would hide words that are none; a token of three letters hides nothing anyway."""
 
@@ -69,8 +69,15 @@ class Redaction:
     """A processor that hides known secrets and credentials, wherever in an event they stand."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets: set[str] = set()
+        self._known: re.Pattern[str] | None = None
+        self.hide(*secrets)
+
+    def hide(self, *secrets: str) -> None:
+        """These too from now on: a secret may be found only after the log was opened."""
+        self._secrets.update(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET_CHARS)
         # The longer first: one may be the beginning of another.
-        known = sorted(map(re.escape, set(secrets)), key=len, reverse=True)
+        known = sorted(map(re.escape, self._secrets), key=len, reverse=True)
         self._known = re.compile("|".join(known)) if known else None
 
     def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -96,8 +103,9 @@ class Redaction:
         return _CREDENTIALS.sub(rf"\1 {HIDDEN}", value)
 
 
-def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = None) -> None:
+def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = None) -> Redaction:
     """Whatever is logged here or by a library goes the same way: as JSON, cleaned, to standard error."""
+    redaction = Redaction(secrets)
     shared: list[Callable[..., Any]] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -119,7 +127,7 @@ def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = N
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.StackInfoRenderer(),
                 structlog.processors.format_exc_info,
-                Redaction(secrets),
+                redaction,
                 structlog.processors.JSONRenderer(),
             ],
         )
@@ -129,6 +137,7 @@ def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = N
     root.setLevel(level.upper())
     for name in QUIETED:
         logging.getLogger(name).setLevel(logging.WARNING)
+    return redaction
 
 
 class RequestLog:

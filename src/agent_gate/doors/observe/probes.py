@@ -21,6 +21,7 @@ from agent_gate.model.call import Agent
 from agent_gate.model.entry import GATE_PROJECT, Applied, Work
 from agent_gate.model.errors import GateError, IdentityError
 from agent_gate.model.limits import HEALTH_CHECK_S, READY_FOR_S
+from agent_gate.ports import Service
 
 _log = logging.getLogger("agent_gate.health")
 
@@ -93,7 +94,7 @@ class Probes:
             "database": self._database(),
             **{n: c() for n, c in hall.checks.items()},
         }
-        asked |= {f"service:{service.name}": service.health_check() for service in hall.gate.services}
+        asked |= {f"service:{service.name}": _is_well(service) for service in hall.gate.services}
         states = await asyncio.gather(*(_state(name, answer) for name, answer in asked.items()))
         return dict(zip(asked, states, strict=True))
 
@@ -105,6 +106,11 @@ class Probes:
     def _read(self) -> None:
         with self._hall.reader() as reader:
             row_of(reader, "SELECT count(*) FROM heads")
+
+
+async def _is_well(service: Service) -> bool | str:
+    """A service may know its trouble in words."""
+    return await service.health_check() or str(getattr(service, "trouble", "")) or False
 
 
 async def _state(name: str, answer: Awaitable[bool | str]) -> str:

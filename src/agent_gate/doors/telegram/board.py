@@ -10,13 +10,14 @@ from typing import Protocol
 import orjson
 
 from agent_gate.doors.hall import Hall
-from agent_gate.doors.telegram.buttons import Seals, Verb, digest
+from agent_gate.doors.shapes import digest
+from agent_gate.doors.telegram.buttons import Seals, Verb
 from agent_gate.doors.telegram.endings import Ended, Open, standing
 from agent_gate.doors.telegram.faults import TelegramFault, Uneditable
 from agent_gate.doors.telegram.render import ELSEWHERE, closed, render
 from agent_gate.model.approval import Question
 from agent_gate.model.entry import GATE_PROJECT, DropMessage, KeepMessage, Work
-from agent_gate.model.limits import TELEGRAM_OVERDUE_S, TELEGRAM_QUESTIONS_MAX, TELEGRAM_QUEUE_MAX
+from agent_gate.model.limits import MESSAGES_WAITING_MAX, TELEGRAM_OVERDUE_S, TELEGRAM_QUESTIONS_MAX
 
 CHANNEL = "telegram"
 CHANGED = "Changed since it was shown: it can no longer be answered here."
@@ -67,7 +68,7 @@ class Board:
         self._again: set[str] = set()
         self._overdue: dict[str, float] = {}
         """Since when a deadline is seen to have passed of which the ledger says nothing yet."""
-        self._closed: deque[int] = deque(maxlen=TELEGRAM_QUEUE_MAX)
+        self._closed: deque[int] = deque(maxlen=MESSAGES_WAITING_MAX)
         """Messages that have said their last word; a press may be on its way still."""
         self.left_out = False
         """Whether a question found no room in the chat."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from hmac import compare_digest
 
+from agent_gate.doors.shapes import digest
 from agent_gate.model.approval import Question
-from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.limits import TELEGRAM_BUTTON_BYTES_MAX
 
 _PURPOSE = b"telegram button\0"
@@ -26,11 +26,6 @@ class Pressed:
     verb: Verb
     call_id: str
     seal: str
-
-
-def digest(question: Question) -> str:
-    """Of all that is shown and asked: call, arguments, nonce, deadline."""
-    return sha256_hex(canonical(asdict(question)))
 
 
 class Seals:

@@ -10,8 +10,10 @@ TelegramFault
 
 from __future__ import annotations
 
+from agent_gate.doors.delivery import Undelivered
 
-class TelegramFault(Exception):
+
+class TelegramFault(Undelivered):
     """One line for the log; never holds the bot's token."""
 
 
@@ -22,7 +24,7 @@ class Unreachable(TelegramFault):
 class Flooded(TelegramFault):
     def __init__(self, retry_after_s: float) -> None:
         super().__init__(f"Telegram asks to wait {retry_after_s:g} s (429)")
-        self.retry_after_s = retry_after_s
+        self.retry_after_s: float = retry_after_s
 
 
 class Taken(TelegramFault):

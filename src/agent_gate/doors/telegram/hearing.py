@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from agent_gate.doors.telegram.backoff import Backoff, Pause
+from agent_gate.doors.backoff import Backoff, Pause
 from agent_gate.doors.telegram.faults import Flooded, TelegramFault
 from agent_gate.doors.telegram.updates import Command, Press, Update
 from agent_gate.model.limits import TELEGRAM_POLL_S

@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent_gate.config import TelegramConfig
+from agent_gate.doors.backoff import Pause
+from agent_gate.doors.delivery import Delivery
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.telegram.answers import Answers, Notice
-from agent_gate.doors.telegram.backoff import Pause
 from agent_gate.doors.telegram.board import Board
 from agent_gate.doors.telegram.commands import Commands
-from agent_gate.doors.telegram.delivery import Delivery
 from agent_gate.doors.telegram.faults import TelegramFault
 from agent_gate.doors.telegram.hearing import Hearing
 from agent_gate.doors.telegram.updates import Command, Press

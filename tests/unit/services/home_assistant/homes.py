@@ -10,7 +10,8 @@ from tests.gates import HandClock
 
 SERVICES = (
     "light.turn_on light.turn_off homeassistant.turn_on homeassistant.turn_off scene.turn_on scene.apply scene.create"
-    " lock.lock lock.unlock media_player.join notify.phone siren.turn_off siren.turn_on tts.speak zwave_js.refresh_value"
+    " lock.lock lock.unlock media_player.join notify.phone siren.turn_off siren.turn_on tts.speak"
+    " zwave_js.refresh_value"
 )
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.model.limits import HOME_CONTEXTS_MAX
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, OutcomeUnknown, Refused, Unreachable
 from agent_gate.simulated_home import Running, simulated_home
 from agent_gate.system import SystemClock
 from tests.gates import soon, until
-from tests.scripted_home import TOKEN, NotAnswered, Pauses, ScriptedHome, a_client, changed, no, state
+from tests.scripted_home import TOKEN, Pauses, ScriptedHome, a_client, changed, no, state
 
 FIRST_TRY = 0.8
 
@@ -66,31 +67,57 @@ async def test_a_call_that_changes_nothing_still_has_its_context(client: HomeCli
     assert called.context_id
 
 
-async def test_of_several_writes_the_last_of_each_entity_counts_and_changes_by_others_do_not() -> None:
-    home, pauses = ScriptedHome(), Pauses()
+class Telling(ScriptedHome):
+    """Tells of changes in the same frame as the result of a call, and before it."""
 
-    def by(user: str | None, context: str, entity_id: str, value: str) -> dict[str, Any]:
-        new = state(entity_id, value) | {"context": {"id": context, "user_id": user}}
-        return home.event(changed(entity_id, new))
+    def __init__(self, *changes: tuple[str | None, str, str, str]) -> None:
+        super().__init__()
+        self.changes = changes
 
-    def lock(message: dict[str, Any]) -> Any:
-        events = [
-            by("user-of-the-gate", "ours", "lock.a", "locking"),
-            by(None, "a sensor's", "sensor.b", "7"),
-            by("user-of-the-gate", "another call's", "light.c", "on"),
-            by("user-of-the-gate", "ours", "lock.a", "locked"),
-            by("user-of-the-gate", "ours", "lock.d", "locked"),
-            by(None, "a person's", "lock.d", "unlocked"),
-        ]
+    async def take(self, message: dict[str, Any]) -> None:
+        if message["type"] != "call_service":
+            await super().take(message)
+            return
         result = {"id": message["id"], "type": "result", "success": True, "result": {"context": {"id": "ours"}}}
-        asyncio.get_running_loop().create_task(home.say([*events, result])).add_done_callback(lambda _: None)
-        raise NotAnswered
+        await self.say([*(self._told(*change) for change in self.changes), result])
 
-    home.answers["call_service"] = lock
-    async with home.serving(), a_client(home.url, pause=pauses) as client:
+    def _told(self, user: str | None, context: str, entity_id: str, value: str) -> dict[str, Any]:
+        new = state(entity_id, value) | {"context": {"id": context, "user_id": user}}
+        return self.event(changed(entity_id, new))
+
+
+US = "user-of-the-gate"
+
+
+async def test_of_several_writes_the_last_of_each_entity_counts_and_changes_by_others_do_not() -> None:
+    home = Telling(
+        (US, "ours", "lock.a", "locking"),
+        (None, "a sensor's", "sensor.b", "7"),
+        (US, "another call's", "light.c", "on"),
+        (US, "ours", "lock.a", "locked"),
+        (US, "ours", "lock.d", "locked"),
+        (None, "a person's", "lock.d", "unlocked"),
+    )
+    async with home.serving(), a_client(home.url) as client:
         called = await call(client, "lock.lock", ["lock.a", "lock.d"])
         assert client.home.entities["lock.d"].state == "unlocked"
     assert [(one.entity_id, one.state) for one in called.changed] == [("lock.a", "locked"), ("lock.d", "locked")]
+
+
+async def test_what_a_busy_home_does_meanwhile_does_not_push_out_what_the_call_changed() -> None:
+    others = [(None, f"another's {n}", f"sensor.s{n}", "7") for n in range(2 * HOME_CONTEXTS_MAX)]
+    home = Telling((US, "ours", "lock.a", "locked"), *others)
+    async with home.serving(), a_client(home.url) as client:
+        called = await call(client, "lock.lock", "lock.a")
+    assert [one.entity_id for one in called.changed] == ["lock.a"]
+
+
+async def test_where_the_server_does_not_say_who_we_are_changes_are_told_apart_by_their_context() -> None:
+    home = Telling((None, "ours", "lock.a", "locked"), (US, "another's", "lock.b", "locked"))
+    home.answers["auth/current_user"] = no("unknown_command")
+    async with home.serving(), a_client(home.url) as client:
+        called = await call(client, "lock.lock", "lock.a")
+    assert [one.entity_id for one in called.changed] == ["lock.a"]
 
 
 async def test_target_data_and_response_go_over_the_wire_as_the_server_wants_them() -> None:
@@ -349,6 +376,33 @@ async def test_an_event_that_the_token_may_not_hear_is_not_heard_and_nothing_els
         client.listen("my_event", lambda _: None)
         await client.command("get_config")
         assert client.home.is_live
+
+
+async def test_by_which_connection_an_event_is_heard_can_be_known(
+    client: HomeClient, running: Running, pauses: Pauses
+) -> None:
+    client.listen("my_event", lambda _: None)
+    assert client.heard_by("my_event") == 0
+    await soon(client.settle())
+    first = client.heard_by("my_event")
+    running.home.drop_connections()
+    await until(lambda: client.heard_by("my_event") == 0)
+    await pauses.end(FIRST_TRY)
+    await until(lambda: client.heard_by("my_event") > first > 0)
+    assert client.heard_by("another_event") == 0
+
+
+async def test_a_start_that_is_broken_off_leaves_nothing_behind() -> None:
+    home, pauses = ScriptedHome(), Pauses()
+    home.phase = "STARTING"
+    async with home.serving():
+        client = HomeClient(HomeAssistantConfig(home.url), TOKEN, SystemClock(), pause=pauses)
+        starting = asyncio.create_task(client.start())
+        await until(lambda: 1.0 in pauses.asked)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await soon(home.connections[-1].wait_closed())
 
 
 @pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "tëxt", "nul\0"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +14,7 @@ import pytest
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, Unreachable
-from agent_gate.simulated_home import SimulatedHome, simulated_home
+from agent_gate.simulated_home import Area, RegistryEntry, SimulatedHome, simulated_home
 from agent_gate.system import SystemClock
 from tests.gates import soon, until
 from tests.scenarios.certificates import Authority
@@ -102,16 +103,17 @@ async def test_a_poll_that_is_under_way_when_the_connection_is_back_puts_nothing
     home.states = [state("light.a", "old")]
     async with home.serving(), a_client(home.url, pause=pauses) as client:
         home.is_down = True
-        home.rest_may_answer.clear()
+        home.may_tell_states.clear()
         await home.drop()
-        await until(lambda: home.rest_asked == ["/api/config"])
+        await until(lambda: home.rest_asked == ["/api/config", "/api/states"])
         home.is_down = False
         home.states = [state("light.a", "new", "10")]
         await pauses.end(FIRST_TRY)
         await until(lambda: client.home.is_live)
         home.states = [state("light.a", "old")]
-        home.rest_may_answer.set()
-        assert await client.command("get_config") == {"state": "RUNNING"}
+        home.may_tell_states.set()
+        for _ in range(50):
+            assert await client.command("get_config") == {"state": "RUNNING"}
         assert states_of(client) == {"light.a": "new"}
         assert POLL not in pauses.asked
 
@@ -230,6 +232,61 @@ async def test_a_home_behind_tls_and_a_path_is_reached_by_both_ways(tmp_path: Pa
     ):
         assert not client.home.is_ready
         assert "certificate" in client.trouble
+
+
+async def test_a_mistake_of_the_gate_s_own_costs_a_reconnect_and_is_told_by_its_kind_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    home, pauses = ScriptedHome(), Pauses()
+    with patch("agent_gate.services.home_assistant.sync.read_parts", side_effect=ZeroDivisionError("hunter2")):
+        async with home.serving(), a_client(home.url, pause=pauses) as client:
+            assert "cannot be used (ZeroDivisionError)" in client.trouble
+            assert not client.home.is_live
+            await pauses.end(FIRST_TRY)
+            await until(lambda: home.attempts == 2)
+    assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_happens_in_whichever_order_the_home_is_in_step_in_the_end(seed: int) -> None:
+    chance, home = random.Random(seed), SimulatedHome()
+    ids = [f"sensor.made_up_{n}" for n in range(8)]
+
+    def step() -> None:
+        match chance.randrange(12):
+            case 0:
+                home.drop_connections()
+            case 1:
+                home.restart(down_s=0.002)
+            case 2:
+                home.burst(chance.choice((10, 500, 5_000)), entities=20)
+            case 3:
+                home.remove(chance.choice(ids))
+            case 4:
+                area_id = chance.choice(("kitchen", "bedroom", "cellar"))
+                home.put_area(Area(area_id, f"Room {chance.randrange(9)}"))
+            case 5:
+                home.put_entry(RegistryEntry(chance.choice(ids), area_id=chance.choice(("kitchen", "nowhere", None))))
+            case _:
+                home.set_state(chance.choice(ids), str(chance.random()))
+
+    async with simulated_home(home) as running, a_client(running.url, running.token, pause=_shortly) as client:
+        for _ in range(80):
+            step()
+            for _ in range(chance.randrange(4)):
+                await asyncio.sleep(0)
+        await until(lambda: home.life.phase == "RUNNING" and not home.life.asked_to_restart.is_set())
+        await until(lambda: client.home.is_live and states_of(client) == _states_in(home))
+        await until(lambda: {one.name for one in client.home.areas.values()} == _area_names_in(home))
+        await until(lambda: set(client.home.registry) == set(home.registries.entries))
+
+
+def _states_in(home: SimulatedHome) -> dict[str, str]:
+    return {entity_id: home.states[entity_id].state for entity_id in sorted(home.states)}
+
+
+def _area_names_in(home: SimulatedHome) -> set[str]:
+    return {area.name for area in home.registries.areas.values()}
 
 
 async def test_logs_tell_of_each_loss_once_and_never_show_the_token(caplog: pytest.LogCaptureFixture) -> None:

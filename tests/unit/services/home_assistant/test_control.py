@@ -34,7 +34,7 @@ async def bound(home: Home, tool: str = "ha_call_service", **args: Any) -> tuple
     assert hand.bind is not None
     request = CallRequest(Agent("bot"), tool, args)
     binding = await hand.bind(request, args, Judge(Policy()))
-    return binding, BoundCall("c", request, args, args, binding.signatures, "", "", binding.resources)
+    return binding, BoundCall("c", request, args, args, binding.signatures, "", resources=binding.resources)
 
 
 def kitchen(*lights: str, live: bool = True) -> Home:

@@ -122,6 +122,7 @@ def test_ids_stay_sorted_while_entities_come_change_and_go() -> None:
     home.put(entity("light.b", "off"))
     assert home.sorted_ids() is before
     home.put(entity("light.a"))
+    assert home.sorted_ids() == ["light.a", "light.b", "light.c"]
     home.drop("light.c")
     home.drop("light.unknown")
     assert home.sorted_ids() == ["light.a", "light.b"]

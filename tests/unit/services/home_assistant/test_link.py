@@ -238,6 +238,13 @@ async def test_what_is_not_json_ends_the_connection() -> None:
         assert await soon(link.ended) == "what the server says is not JSON"
 
 
+async def test_a_number_that_no_outcome_could_hold_is_read_as_a_float() -> None:
+    home = ScriptedHome()
+    home.answers["get_config"] = lambda _: {"large": 2**60}
+    async with a_link(home) as (_, link):
+        assert repr(await link.command("get_config")) == repr({"large": float(2**60)})
+
+
 async def test_closing_ends_the_subscriptions_first_whatever_the_server_makes_of_it() -> None:
     home = ScriptedHome()
     async with a_link(home) as (_, link):

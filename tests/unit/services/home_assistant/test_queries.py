@@ -103,6 +103,15 @@ async def test_the_history_of_an_unknown_entity_is_an_error_and_of_one_that_is_g
     assert len(answer["rows"]) == 1
 
 
+async def test_more_time_than_a_server_can_tell_of_at_once_is_refused(home: Asking) -> None:
+    years = {"start": "2020-01-01T00:00:00Z", "end": "2026-03-01T00:00:00Z"}
+    error = await home.refused("ha_get_history", entity_ids=[SENSOR], **years)
+    assert (error.code, error.problem.detail) == (2002, "from `start` to `end` are more than 31 days")
+    many = [f"sensor.s{number}" for number in range(50)]
+    error = await home.refused("ha_get_statistics", statistic_ids=many, period="hour", **years)
+    assert (error.code, error.problem.detail) == (2002, "these are more than 100,000 periods")
+
+
 async def test_times_are_looked_at_before_the_server_is_asked(home: Asking) -> None:
     for tool, ids in (("ha_get_history", {"entity_ids": [SENSOR]}), ("ha_get_statistics", {"statistic_ids": [ENERGY]})):
         error = await home.refused(tool, **ids, start="2026-03-04T12:00:00Z", end="2026-03-03T12:00:00Z", period="day")

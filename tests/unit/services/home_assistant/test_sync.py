@@ -117,7 +117,8 @@ async def test_events_change_add_and_remove_entities() -> None:
 
 async def test_malformed_events_and_states_are_passed_over_and_harm_nothing() -> None:
     home = ScriptedHome()
-    home.states = [7, None, {}, {"entity_id": 3}, {"entity_id": "light.bare"}, state("light.a", "on")]  # type: ignore[list-item]
+    odd_states: list[Any] = [7, None, {}, {"entity_id": 3}, {"entity_id": "light.bare", "attributes": 5, "context": 5}]
+    home.states = [*odd_states, state("light.a", "on") | {"last_updated": 7}]
     async with home.serving(), a_client(home.url) as client:
         odd: list[Any] = [{}, {"data": None}, {"data": {}}, {"data": {"new_state": 5}}, {"data": {"new_state": None}}]
         for event in odd:

@@ -185,7 +185,7 @@ def test_what_the_home_does_not_have_is_a_mistake_that_can_be_mended(args: dict[
 
 
 def test_all_of_a_kind_that_the_home_lacks_reaches_nothing() -> None:
-    with pytest.raises(ToolError, match="`light.turn_on` reaches nothing by `all`"):
+    with pytest.raises(ToolError, match=r"`light\.turn_on` reaches nothing by `all`"):
         reached("light", "turn_on", a_home("lock.door"), entity_id="all")
 
 

@@ -1,4 +1,4 @@
-"""The queue before Telegram: bounded, patient, and the newest state wins."""
+"""The queue before a messenger: bounded, patient, and the newest state wins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_gate.doors.telegram.backoff import Backoff
-from agent_gate.doors.telegram.delivery import Delivery
+from agent_gate.doors.backoff import Backoff
+from agent_gate.doors.delivery import Delivery
 from agent_gate.doors.telegram.faults import Flooded, Refused, Unreachable
 from tests.chats import Pauses
 from tests.gates import until
@@ -84,7 +84,7 @@ async def test_a_message_that_cannot_be_made_does_not_keep_others_waiting() -> N
 
 
 async def test_the_queue_is_bounded_and_says_when_something_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.telegram.delivery.TELEGRAM_QUEUE_MAX", 2)
+    monkeypatch.setattr("agent_gate.doors.delivery.MESSAGES_WAITING_MAX", 2)
     delivery = Delivery(Pauses())
     for call_id in ("a", "b", "a", "b"):
         delivery.add(call_id)

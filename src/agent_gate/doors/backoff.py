@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from agent_gate.model.limits import TELEGRAM_BACKOFF_S_MAX
+from agent_gate.model.limits import MESSAGE_BACKOFF_S_MAX
 
 Pause: TypeAlias = Callable[[float], Awaitable[None]]
 _FIRST_S = 0.5
@@ -18,7 +18,7 @@ class Backoff:
         self._random = random.SystemRandom()
 
     def next_s(self) -> float:
-        longest_s = min(TELEGRAM_BACKOFF_S_MAX, _FIRST_S * 2 ** min(self._failures, 16))
+        longest_s = min(MESSAGE_BACKOFF_S_MAX, _FIRST_S * 2 ** min(self._failures, 16))
         self._failures += 1
         return self._random.uniform(longest_s / 2, longest_s)
 

@@ -8,12 +8,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias
 
-from agent_gate.doors.telegram.backoff import Backoff, Pause
-from agent_gate.doors.telegram.faults import Flooded, TelegramFault
-from agent_gate.model.limits import TELEGRAM_QUEUE_MAX, TELEGRAM_TIMEOUT_S
+from agent_gate.doors.backoff import Backoff, Pause
+from agent_gate.model.limits import MESSAGE_SETTLE_S, MESSAGES_WAITING_MAX
 
 Refresh: TypeAlias = Callable[[str], Awaitable[None]]
 _log = logging.getLogger(__name__)
+
+
+class Undelivered(Exception):
+    """A message did not arrive and is to be tried again; says why in one line, without any secret."""
+
+    retry_after_s: float | None = None
+    """Where the other side is there, and says when to go on."""
 
 
 class Delivery:
@@ -30,7 +36,7 @@ class Delivery:
         self.trouble = ""
 
     def add(self, call_id: str) -> None:
-        if call_id not in self._due and len(self._due) >= TELEGRAM_QUEUE_MAX:
+        if call_id not in self._due and len(self._due) >= MESSAGES_WAITING_MAX:
             self.left_out = True
             return
         self._due[call_id] = None
@@ -57,19 +63,18 @@ class Delivery:
         """Start nothing more, and let a message that is on its way arrive, so that it is known where it is."""
         self._ending = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(TELEGRAM_TIMEOUT_S / 2):
+            async with asyncio.timeout(MESSAGE_SETTLE_S):
                 await self._idle.wait()
 
     async def _deliver(self, call_id: str, refresh: Refresh) -> None:
         try:
             await refresh(call_id)
-        except Flooded as flood:  # Telegram is there, and says when to go on
+        except Undelivered as fault:
             self.add(call_id)
-            wait_s = flood.retry_after_s
-        except TelegramFault as fault:
-            self.add(call_id)
-            self._report(str(fault))
-            wait_s = self._backoff.next_s()
+            wait_s = fault.retry_after_s
+            if wait_s is None:
+                self._report(str(fault))
+                wait_s = self._backoff.next_s()
         except Exception as error:
             # Of this question only, or the ledger's: others need not wait.
             self.left_out = True

@@ -1,0 +1,105 @@
+"""`agent-gate mcp`: the gate's tools for an MCP client that starts this command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent_gate.doors.cli import faults, screen
+from agent_gate.doors.cli.faults import UsageMistake
+from agent_gate.doors.cli.options import DEFAULT_DB, PolicyPath, commands, database_path, examples
+from agent_gate.doors.cli.serve import LOG_LEVELS
+from agent_gate.doors.wire import Exit
+from agent_gate.model.errors import ConfigError
+from agent_gate.model.limits import MCP_WAIT_S, MCP_WAIT_S_MAX
+
+app = commands()
+
+
+@app.command(
+    epilog=examples(
+        "agent-gate mcp -p policy.yaml --working-dir /home/anna/notes",
+        "agent-gate mcp -c config.yaml --agent kitchen-bot",
+    )
+)
+def mcp(
+    config: Annotated[
+        Path | None,
+        typer.Option("-c", "--config", metavar="FILE", help="Agents, approvers and services; else there are none."),
+    ] = None,
+    policy: PolicyPath = Path("policy.yaml"),
+    db: Annotated[
+        str | None,
+        typer.Option("--db", metavar="PATH", help=f"The ledger; else as FILE, AGENT_GATE_DB or {DEFAULT_DB} says."),
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="Which agent of FILE speaks here; else the only one.")
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="NAME", help="The project; else the agent's first.")
+    ] = None,
+    working_dir: Annotated[
+        Path | None, typer.Option("--working-dir", metavar="DIR", help="Where every relative path begins.")
+    ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            max=MCP_WAIT_S_MAX,
+            help="How long a call waits for a person, where the client follows its progress.",
+        ),
+    ] = MCP_WAIT_S,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            "--log-level",
+            metavar="LEVEL",
+            envvar="AGENT_GATE_LOG_LEVEL",
+            help="What is logged to standard error: debug, info, warning, error.",
+        ),
+    ] = "warning",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Tell as JSON, on standard error, what keeps it from starting.")
+    ] = False,
+) -> int:
+    """Offer the gate's tools to the MCP client that starts this command, over standard input and output.
+
+    It ends when the client closes its end, or by SIGTERM: what runs is settled, questions stay open for the next start.
+    """
+    try:
+        if log_level not in LOG_LEVELS:
+            raise UsageMistake(f"--log-level `{log_level}` is none of {', '.join(LOG_LEVELS)}", "agent-gate mcp")
+        if working_dir is not None:
+            _enter(working_dir)
+        # The composition is above the doors: a door may start it, and not be built on it.
+        door = import_module("agent_gate.mcp")
+        door.run(door.settings_of(policy, _ledger(db, config), config, agent, project, wait), log_level)
+    except Exception as error:
+        if not as_json or faults.wants_traceback():
+            raise
+        # Standard output is the client's, also for what all other commands print there.
+        fault = faults.fault_of(error)
+        print(screen.encoded({"error": fault.error}), file=sys.stderr)
+        return fault.exit
+    return Exit.SUCCESS
+
+
+def _enter(directory: Path) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise ConfigError(f"`{directory}` cannot be the working directory: {error.strerror}") from None
+
+
+def _ledger(db: str | None, config: Path | None) -> Path | None:
+    """None where the configuration says it."""
+    if db is None and config is not None:
+        return None
+    return database_path(db or os.environ.get("AGENT_GATE_DB") or DEFAULT_DB)

@@ -1,0 +1,167 @@
+"""Approvals at home: takes questions without waiting, and keeps phones and the ledger in step."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from agent_gate.config import HomeAssistantConfig
+from agent_gate.doors.backoff import Pause
+from agent_gate.doors.delivery import Delivery, Undelivered
+from agent_gate.doors.hall import Hall
+from agent_gate.doors.home_assistant.actions import Seals
+from agent_gate.doors.home_assistant.answers import Answers, Press, Told, press_of
+from agent_gate.doors.home_assistant.board import Board
+from agent_gate.doors.home_assistant.phones import PRESSED, Line, phones_of
+from agent_gate.model.approval import Question
+from agent_gate.model.limits import (
+    HOME_GOODBYE_S,
+    HOME_LOOK_AGAIN_S,
+    HOME_LOOK_INTERVAL_S,
+    HOME_PRESSES_MAX,
+)
+from agent_gate.model.tool import Json
+from agent_gate.ports import Notifier
+from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.faults import Refused
+from agent_gate.services.home_assistant.service import HomeAssistantService
+
+_TOLD_S = 300
+"""How long a phone shows that an answer did not count."""
+_log = logging.getLogger(__name__)
+
+
+class HomeApprovals(Notifier):
+    """Give it to the gate as its notifier, then `attach` the hall, then `start`."""
+
+    def __init__(self, settings: HomeAssistantConfig, *, pause: Pause = asyncio.sleep) -> None:
+        self._settings, self._pause = settings, pause
+        self._delivery = Delivery(pause)
+        self._presses: asyncio.Queue[Press] = asyncio.Queue(HOME_PRESSES_MAX)
+        self._hall: Hall | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stop_listening: Callable[[], None] = lambda: None
+        self._shown_by = 0
+        """The number of the connection that was there when everything was last shown."""
+
+    async def ask(self, question: Question) -> None:
+        self._delivery.add(question.call_id)
+
+    async def resolved(self, question: Question, resolution: str, by: str) -> None:  # noqa: ARG002 -- the ledger says it
+        self._delivery.add(question.call_id)
+
+    def attach(self, hall: Hall) -> None:
+        self._hall, self._client = hall, _client_of(hall)
+        phones = phones_of(self._settings, hall.identities)
+        self._seals, self._line = Seals(hall.gate.secrets.keyed_hash), Line(self._client)
+        self._board = Board(hall, phones, self._line)
+        self._answers = Answers(hall, phones, self._board)
+
+    async def start(self) -> None:
+        """Go on with what an earlier process showed; that the home cannot be reached is no reason not to start."""
+        assert self._hall is not None, "attach the hall first"
+        self._stop_listening = self._client.listen(PRESSED, self._hear)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HOME_GOODBYE_S):
+                await self._client.settle()
+        self._shown_by = self._line.number
+        await self._board.recall()
+        await self._look_at_all()
+        runs = (self._delivery.run(self._board.refresh), self._answer(), self._watch())
+        self._tasks = [asyncio.create_task(run) for run in runs]
+
+    async def close(self) -> None:
+        """What phones show stays there: the next process goes on with it."""
+        self._stop_listening()
+        await self._delivery.settle()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def healthy(self) -> bool:
+        return bool(self._tasks) and not self.trouble and not any(task.done() for task in self._tasks)
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong, in one line; empty where nothing is."""
+        return self._line.trouble or self._delivery.trouble or self._board.trouble
+
+    def _hear(self, event: Mapping[str, Json]) -> None:
+        press = press_of(event)
+        if press is None:
+            return
+        try:
+            self._presses.put_nowait(press)
+        except asyncio.QueueFull:
+            self._answers.turn_away(press, "more buttons are pressed than can be looked at")
+
+    async def _answer(self) -> None:
+        while True:
+            press = await self._presses.get()
+            try:
+                told = await self._answers.press(press)
+            except Exception as error:  # most likely the ledger's
+                _log.error("what was pressed on a phone could not be handled: %s", type(error).__name__)
+                continue
+            if told is not None:
+                await self._after(told)
+
+    async def _after(self, told: Told) -> None:
+        """The phone has taken its notification away: it gets another one, or none is due any more."""
+        self._board.pressed(told.call_id, told.phone.service)
+        self._delivery.add(told.call_id)
+        if told.text:
+            tag = self._seals.tag(f"{told.call_id} told", told.phone.service)
+            with suppress(Undelivered, Refused):
+                await self._line.tell(told.phone.service, tag, told.text, _TOLD_S)
+
+    async def _watch(self) -> None:
+        """Notice what happens elsewhere: other doors, other processes, deadlines, and that the home was away."""
+        assert self._hall is not None
+        clock, ledger = self._hall.gate.clock, self._hall.gate.ledger
+        while True:
+            left_s = 0.0 if self._can_catch_up() else self._board.next_deadline() - clock.now()
+            change = asyncio.create_task(
+                ledger.wait_for_change(min(HOME_LOOK_AGAIN_S, max(HOME_LOOK_INTERVAL_S, left_s)))
+            )
+            try:
+                await asyncio.sleep(0)  # so that it listens before we look
+                await self._look_at_shown()
+                await self._pause(HOME_LOOK_INTERVAL_S)
+                await change
+            except Exception as error:  # most likely the ledger's, and it may be back the next time
+                _log.error("cannot see how questions stand: %s", type(error).__name__)
+                await self._pause(HOME_LOOK_AGAIN_S)
+            finally:
+                change.cancel()
+
+    async def _look_at_shown(self) -> None:
+        number = self._line.number
+        if number not in (0, self._shown_by):
+            self._shown_by = number
+            self._board.show_again()
+        for call_id in self._board.known():
+            if await self._board.is_stale(call_id):
+                self._delivery.add(call_id)
+        if self._can_catch_up() and self._delivery.is_empty:
+            await self._look_at_all()
+
+    def _can_catch_up(self) -> bool:
+        """Whether something was left out for which there is room now."""
+        return (self._delivery.left_out or self._board.left_out) and self._board.has_room()
+
+    async def _look_at_all(self) -> None:
+        assert self._hall is not None
+        self._delivery.left_out = self._board.left_out = False
+        for call_id in self._board.known():
+            self._delivery.add(call_id)
+        for one in await self._hall.desk.questions():
+            self._delivery.add(one.question.call_id)
+
+
+def _client_of(hall: Hall) -> HomeClient:
+    services = (service for service in hall.gate.services if isinstance(service, HomeAssistantService))
+    return next(services).client

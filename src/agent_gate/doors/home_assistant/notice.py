@@ -1,0 +1,99 @@
+"""A question as the few lines that a phone surely shows: all that will be done, or a clear word that it is more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+from unicodedata import east_asian_width
+
+from agent_gate.model.approval import Question
+from agent_gate.model.codec import canonical
+from agent_gate.model.limits import HOME_PHONE_LINE_CHARS, HOME_PHONE_LINES_MAX
+from agent_gate.model.moment import iso
+from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
+
+_FRAME = "│ "
+"""Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
+_ACTIVE = re.compile(r"[<&\\\n\t]|\{(?=[{%#])|[^\S\n]{2,}|\A[^\S\n]|[^\S\n]\Z")
+"""What is read on the way: templates by Home Assistant, HTML and `\\n` by the Android app, blanks by either."""
+_TITLE_CHARS_MAX, _SIGNATURE_CHARS_MAX, _STANDING_CHARS_MAX = 40, 100, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    title: str
+    text: str
+    complete: bool
+    """Whether the whole call is in it; what is not shown in full cannot be approved here."""
+
+
+def render(question: Question, approved_by: Sequence[str] = ()) -> Notice:
+    about = list(_about(question))
+    tool, height = plain(question.tool), sum(map(_height, about))
+    standing = _cut(" ".join(_standing(question, approved_by)), _STANDING_CHARS_MAX)
+    if height <= HOME_PHONE_LINES_MAX:
+        return Notice(_cut(f"Allow {tool}?", _TITLE_CHARS_MAX), "\n".join((*about, standing)), True)
+    text = (
+        f"{_asker(question)} asks for more than can be shown here in full ({height} lines, {HOME_PHONE_LINES_MAX} fit),"
+        " so it can only be denied here. Read and answer it in the console, or with `agent-gate pending`.\n"
+        f"{_FRAME}{_cut(plain(question.signatures[0]), _SIGNATURE_CHARS_MAX)}"
+    )
+    return Notice(_cut(f"To be read: {tool}", _TITLE_CHARS_MAX), f"{text}\n{standing}", False)
+
+
+def plain(text: str) -> str:
+    """One line that says the same wherever it is read: nothing in it is a template, markup, a break or out of sight."""
+    return _ACTIVE.sub(_written_out, visible(text))
+
+
+def _written_out(found: re.Match[str]) -> str:
+    name = f"U+{ord(found[0][0]):04X}"
+    return name if len(found[0]) == 1 else f"{name}×{len(found[0])}"
+
+
+def _about(question: Question) -> Iterator[str]:
+    yield f"{_asker(question)} asks:"
+    for signature in question.signatures:
+        yield f"{_FRAME}{plain(signature)}"
+    for name in _sensitive_first(question):
+        yield f"{_FRAME}{plain(_named(name, question.args[name]))}"
+
+
+def _asker(question: Question) -> str:
+    owner = f" of {question.owner}" if question.owner else ""
+    project = f" in {question.project}" if question.project != "default" else ""
+    return plain(f"{question.agent_id}{owner}{project}")
+
+
+def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
+    if question.approvers_required > 1:
+        so_far = f" ({', '.join(approved_by)})" if approved_by else ""
+        yield plain(f"{len(approved_by)} of {question.approvers_required} have agreed{so_far}.")
+    yield f"Answer before {iso(question.expires_at)[:16].replace('T', ' ')} UTC."
+    for reason in question.reasons:
+        yield plain("Why: " + ": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key))))
+
+
+def _sensitive_first(question: Question) -> list[str]:
+    return sorted(question.args, key=lambda name: name not in question.sensitive)
+
+
+def _named(name: str, value: Json) -> str:
+    """No other argument looks the same: what is not text is marked, and a name that could pass for more is quoted."""
+    shown = name if name.isidentifier() else canonical(name).decode()
+    if isinstance(value, str):
+        return f"{shown}: {value}" if value else f"{shown} (empty)"
+    return f"{shown} (JSON): {canonical(value).decode()}"
+
+
+def _height(line: str) -> int:
+    """In lines of a phone; letters of double width take two places."""
+    places = "".join("ww" if east_asian_width(letter) in "WF" else letter for letter in line)
+    return len(wrap(places, HOME_PHONE_LINE_CHARS, drop_whitespace=False)) or 1
+
+
+def _cut(text: str, chars_max: int) -> str:
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"

@@ -1,0 +1,213 @@
+"""`agent-gate mcp`: one gate for one agent, over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from agent_gate.app import Standing, open_gate
+from agent_gate.bindings.surroundings import real_directory
+from agent_gate.chain.configured import OUTBOUND, check_chains, refs_of, registry_of
+from agent_gate.chain.executor import Bounds
+from agent_gate.config import Config, load_config, load_policy
+from agent_gate.doors.identity import Identities
+from agent_gate.doors.mcp.calls import Calls
+from agent_gate.doors.mcp.door import McpDoor
+from agent_gate.doors.mcp.lines import Lines
+from agent_gate.doors.mcp.stdio import Conversation, wire
+from agent_gate.doors.observe import configure_logs, secrets_of
+from agent_gate.history.projects import Projects
+from agent_gate.model.approval import Approver
+from agent_gate.model.call import Agent
+from agent_gate.model.errors import ConfigError
+from agent_gate.model.limits import APPROVAL_TIMEOUT_S, MCP_WAIT_S
+from agent_gate.policy_watch import PolicyWatch
+from agent_gate.runtime import Gate
+from agent_gate.services.http.outbound import Outbound
+from agent_gate.system import SystemClock
+from agent_gate.toolkit.threads import POOL
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    policy_path: Path
+    db: Path
+    agent: Agent
+    approvers: tuple[Approver, ...] = ()
+    """Who can be asked; without any, what would be asked about is denied."""
+    project: str = "default"
+    wait_s: float = MCP_WAIT_S
+    config: Config | None = None
+    config_path: Path | None = None
+
+    @property
+    def secret_files(self) -> list[Path]:
+        """Files that no tool may read: they hold tokens and keys."""
+        tls = self.config.gateway.tls if self.config else None
+        return [*([self.config_path] if self.config_path else []), *([Path(tls.key)] if tls else [])]
+
+    @property
+    def protected_files(self) -> list[Path]:
+        tls = self.config.gateway.tls if self.config else None
+        return [Path(tls.cert)] if tls else []
+
+
+def settings_of(
+    policy_path: Path,
+    db: Path | None,
+    config_path: Path | None,
+    agent_id: str | None,
+    project: str | None,
+    wait_s: float,
+) -> Settings:
+    """The files, read and checked; ConfigError where they do not say who the agent is."""
+    load_policy(policy_path)
+    if config_path is None:
+        agent = Agent(agent_id or _own_name(), projects=("*",))
+        return Settings(policy_path, db or Path("agent-gate.db"), agent, project=project or "default", wait_s=wait_s)
+    config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
+    if config.storage.type != "sqlite" and db is None:
+        raise ConfigError(
+            f"storage.type: `{config.storage.type}` is not in this release", suggestion="write `type: sqlite`"
+        )
+    identities = Identities(config)
+    agent = _agent_of(identities, agent_id)
+    return Settings(
+        policy_path,
+        db or Path(config.storage.path),
+        agent,
+        _approvers_of(config, identities),
+        project or _project_of(agent),
+        wait_s,
+        config,
+        config_path,
+    )
+
+
+def _own_name() -> str:
+    """By user id: an environment variable could claim anything."""
+    try:
+        return f"mcp:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:
+        return f"mcp:{os.getuid()}"
+
+
+def _agent_of(identities: Identities, agent_id: str | None) -> Agent:
+    names = ", ".join(f"`{name}`" for name in identities.agents)
+    if agent_id is not None:
+        if agent_id not in identities.agents:
+            raise ConfigError(f"agents: there is no agent `{agent_id}`", suggestion=f"name one of {names}")
+        return identities.agents[agent_id]
+    if len(identities.agents) > 1:
+        raise ConfigError("agents: which of them speaks here is not said", suggestion=f"name one by --agent: {names}")
+    return next(iter(identities.agents.values()))
+
+
+def _project_of(agent: Agent) -> str:
+    """The first that it may name; where it may name all, the one that is always there."""
+    return next((name for name in agent.projects if name != "*"), "default")
+
+
+def _approvers_of(config: Config, identities: Identities) -> tuple[Approver, ...]:
+    """Everybody who can answer at a server on the same ledger."""
+    telegram = config.messenger.telegram if config.messenger else None
+    users = (identities.telegram_user(user) for user in (telegram.allowed_users if telegram else ()))
+    everybody = {approver.id: approver for approver in (*identities.approvers.values(), *filter(None, users))}
+    return tuple(everybody.values())
+
+
+def run(settings: Settings, log_level: str = "warning") -> None:
+    """Serve the client that started this process, until it closes its end or a signal comes."""
+    redaction = configure_logs(log_level, secrets_of(settings.config) if settings.config else ())
+    with wire() as (reading, writing), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, reading, writing, redaction.hide))
+
+
+async def _serve(settings: Settings, reading: int, writing: int, hide: Callable[[str], None]) -> None:
+    ended = asyncio.Event()
+    _end_by_signals(ended)
+    async with gate_of(settings, hide) as gate:
+        _reload_by_signal(settings, gate)
+        calls = Calls(gate, settings.agent, settings.project, settings.wait_s)
+        await calls.look_back()
+        door = McpDoor(calls, settings.approvers)
+        await Conversation(door, Lines(reading, writing), ended).hold()
+
+
+def _end_by_signals(ended: asyncio.Event) -> None:
+    """The first signal ends it in good order, the second at once."""
+    signals = 0
+
+    def end(number: int) -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 1:
+            os._exit(128 + number)
+        ended.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, number)
+
+
+def _reload_by_signal(settings: Settings, gate: Gate) -> None:
+    """SIGHUP loads the policy again, as a changed file does by itself."""
+    standing = Standing(
+        real_directory(None), settings.db, settings.policy_path, settings.secret_files, settings.protected_files
+    )
+    watch = PolicyWatch(settings.policy_path, standing.judge)
+    reloads: set[asyncio.Task[bool]] = set()
+
+    def reload() -> None:
+        task = asyncio.create_task(watch.reload(gate))
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+@asynccontextmanager
+async def gate_of(settings: Settings, hide: Callable[[str], None]) -> AsyncIterator[Gate]:
+    """Questions are put and answered through the ledger: nobody is told of them from here."""
+    config = settings.config
+    async with open_gate(
+        settings.policy_path,
+        settings.db,
+        agent=settings.agent,
+        approvers=settings.approvers,
+        approval_timeout_s=config.approval_timeout if config else APPROVAL_TIMEOUT_S,
+        own_files=settings.secret_files,
+        protected_files=settings.protected_files,
+        outbound=_outbound_of(config) if config else None,
+        home_assistant=config.services.homeassistant if config else None,
+        hide=hide,
+    ) as gate:
+        if config is not None:
+            await _create_project(config, gate, settings.project)
+        yield gate
+
+
+def _outbound_of(config: Config) -> Outbound | None:
+    """Its policies know no gate: calls of tools are judged already."""
+    if OUTBOUND not in config.chains:
+        return None
+    bounds = Bounds.of(config.policy_agent) if config.policy_agent else Bounds()
+    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(SystemClock()), POOL, bounds)
+
+
+async def _create_project(config: Config, gate: Gate, name: str) -> None:
+    """As the configuration describes it; one that is there stays as it is."""
+    described = config.projects.get(name)
+    if described is None or await gate.ledger.head(name) is not None:
+        return
+    projects = Projects(gate.ledger, gate.clock, gate.ids, "config")
+    await projects.create(name, dict(described.initial_state), described.state_schema)

@@ -1,0 +1,150 @@
+"""What is known of the home: read at any time, without waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent_gate.model.limits import HOME_ENTITIES_MAX
+from agent_gate.ports import Clock
+from agent_gate.services.home_assistant.places import Places
+from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, ServiceInfo
+
+__all__ = ["Area", "Device", "Entity", "Home", "RegistryEntry", "ServiceInfo"]
+
+
+class Home:
+    """A copy that the connection keeps in step; change it by the methods of its second half only."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.version = ""
+        """The server's, for instance `2024.3.3`; empty before the first connection."""
+        self.entities: dict[str, Entity] = {}
+        self.areas: Mapping[str, Area] = {}
+        self.devices: Mapping[str, Device] = {}
+        self.registry: Mapping[str, RegistryEntry] = {}
+        self.services: Mapping[tuple[str, str], ServiceInfo] = {}
+        self.labels: Mapping[str, str] = {}
+        self.floors: Mapping[str, str] = {}
+        """Names by id; both are empty where the server is too old to know them."""
+        self._clock = clock
+        self._in_step_at = clock.monotonic()
+        self._is_ready = self._is_live = False
+        self._sorted: list[str] | None = None
+        self._places: Places | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has been read whole at least once, from a server that was running."""
+        return self._is_ready
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the connection feeds it now."""
+        return self._is_live
+
+    @property
+    def age_s(self) -> float:
+        """How long ago it was last known to be in step with the server."""
+        return 0.0 if self._is_live else max(0.0, self._clock.monotonic() - self._in_step_at)
+
+    def entity(self, entity_id: str) -> Entity | None:
+        return self.entities.get(entity_id)
+
+    def sorted_ids(self) -> Sequence[str]:
+        if self._sorted is None:
+            self._sorted = sorted(self.entities)
+        return self._sorted
+
+    def area_of(self, entity_id: str) -> Area | None:
+        """Its own area, else its device's; None also where that area is no more."""
+        area_id = self._where().area_of(entity_id)
+        return self.areas[area_id] if area_id is not None else None
+
+    def find_area(self, text: str) -> Area | None:
+        """By id, name or alias, in whichever case."""
+        return self._where().find_area(text)
+
+    def in_area(self, area_id: str) -> Sequence[str]:
+        """Also those that are there because their device is."""
+        return self._where().in_area(area_id)
+
+    def of_device(self, device_id: str) -> Sequence[str]:
+        return self._where().of_device(device_id)
+
+    def with_label(self, label_id: str) -> Sequence[str]:
+        """Those that carry it themselves, or whose device or area does."""
+        return self._where().with_label(label_id)
+
+    def on_floor(self, floor_id: str) -> Sequence[str]:
+        return self._where().on_floor(floor_id)
+
+    def knows_area(self, area_id: str) -> bool:
+        return area_id in self.areas
+
+    def knows_device(self, device_id: str) -> bool:
+        return device_id in self.devices
+
+    def knows_label(self, label_id: str) -> bool:
+        return label_id in self.labels or label_id in self._where().labels
+
+    def knows_floor(self, floor_id: str) -> bool:
+        return floor_id in self.floors or floor_id in self._where().floors
+
+    def _where(self) -> Places:
+        if self._places is None:
+            self._places = Places(self.areas, self.devices, self.registry)
+        return self._places
+
+    def put(self, entity: Entity) -> None:
+        if entity.entity_id not in self.entities:
+            if len(self.entities) >= HOME_ENTITIES_MAX:
+                return
+            self._sorted = None
+        self.entities[entity.entity_id] = entity
+
+    def drop(self, entity_id: str) -> None:
+        if self.entities.pop(entity_id, None) is not None:
+            self._sorted = None
+
+    def replace_entities(self, entities: Iterable[Entity]) -> None:
+        """These and no others."""
+        self.entities = {}
+        self._sorted = None
+        for entity in entities:
+            self.put(entity)
+
+    def learn(
+        self,
+        *,
+        areas: Iterable[Area] | None = None,
+        devices: Iterable[Device] | None = None,
+        registry: Iterable[RegistryEntry] | None = None,
+        services: Iterable[ServiceInfo] | None = None,
+        labels: Mapping[str, str] | None = None,
+        floors: Mapping[str, str] | None = None,
+    ) -> None:
+        """Replace each registry that is given, whole."""
+        if areas is not None:
+            self.areas = {area.area_id: area for area in areas}
+        if devices is not None:
+            self.devices = {device.device_id: device for device in devices}
+        if registry is not None:
+            self.registry = {entry.entity_id: entry for entry in registry}
+        if services is not None:
+            self.services = {(known.domain, known.service): known for known in services}
+        if labels is not None:
+            self.labels = labels
+        if floors is not None:
+            self.floors = floors
+        self._places = None
+
+    def in_step(self, *, live: bool) -> None:
+        """It is what the server has now; `live`: and stays so."""
+        self._is_ready, self._is_live = True, live
+        self._in_step_at = self._clock.monotonic()
+
+    def out_of_step(self) -> None:
+        """The connection feeds it no longer."""
+        if self._is_live:
+            self._in_step_at = self._clock.monotonic()
+        self._is_live = False

@@ -1,0 +1,133 @@
+"""What the copy of the home answers at once: states, entities, areas and services."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import HOME_SERVICES_SHOWN_MAX
+from agent_gate.model.tool import Json
+from agent_gate.services.home_assistant.home import Entity, Home, ServiceInfo
+from agent_gate.services.home_assistant.unknown import unknown_area, unknown_domain, unknown_entity, unknown_services
+
+Args = Mapping[str, Json]
+
+
+class Listing:
+    """Answers from memory; none of them waits, or asks the server."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._areas_by: tuple[object, ...] = ()
+        self._area_names: dict[str, str] = {}
+
+    def state(self, args: Args) -> Json:
+        home, entity_id = self._ready(), args["entity_id"]
+        entity = home.entities.get(entity_id)
+        if entity is None:
+            raise unknown_entity(home, entity_id)
+        return {**_whole(entity, self._names()), **_freshness(home)}
+
+    def states(self, _: Args) -> Json:
+        home, names = self._ready(), self._names()
+        entities = home.entities
+        rows = [_whole(entities[entity_id], names) for entity_id in home.sorted_ids()]
+        return {"entities": rows, "count": len(rows), **_freshness(home)}
+
+    def entities(self, args: Args) -> Json:
+        home, names = self._ready(), self._names()
+        entities = home.entities
+        rows = [
+            {
+                "entity_id": entity_id,
+                "state": (entity := entities[entity_id]).state,
+                "friendly_name": entity.name,
+                "area_name": names.get(entity_id),
+                "domain": entity_id.partition(".")[0],
+                "last_updated": entity.last_updated,
+            }
+            for entity_id in self._chosen(args)
+        ]
+        return {"entities": rows, "count": len(rows), **_freshness(home)}
+
+    def areas(self, _: Args) -> Json:
+        home = self._ready()
+        rows = [
+            {"area_id": area.area_id, "name": area.name, "aliases": list(area.aliases)}
+            for area in sorted(home.areas.values(), key=lambda area: (area.name.casefold(), area.area_id))
+        ]
+        return {"areas": rows, "count": len(rows), **_freshness(home)}
+
+    def services(self, args: Args) -> Json:
+        home, domain = self._ready(), args.get("domain")
+        known = [home.services[key] for key in sorted(home.services) if domain in (None, key[0])]
+        if not known and domain is not None:
+            raise unknown_services(home, domain)
+        rows = [_service(each, with_fields=domain is not None) for each in known[:HOME_SERVICES_SHOWN_MAX]]
+        return {"services": rows, "count": len(rows), "cut_off": len(known) > len(rows), **_freshness(home)}
+
+    def _chosen(self, args: Args) -> Sequence[str]:
+        """Those that the filters leave, sorted; a filter that names nothing of the home is a mistake."""
+        home, ids = self._home, self._home.sorted_ids()
+        domain, area_named = args.get("domain"), args.get("area")
+        if domain is not None:
+            # What begins with `light.` stands together in what is sorted, and ends before `light/`.
+            ids = ids[bisect_left(ids, f"{domain}.") : bisect_left(ids, f"{domain}/")]
+            if not ids:
+                raise unknown_domain(home, domain)
+        if area_named is None:
+            return ids
+        area = home.find_area(area_named)
+        if area is None:
+            raise unknown_area(home, area_named)
+        there = set(home.in_area(area.area_id))
+        return [entity_id for entity_id in ids if entity_id in there]
+
+    def _names(self) -> Mapping[str, str]:
+        """Names of areas by entity, made anew where a registry was."""
+        home = self._home
+        by = (home.areas, home.devices, home.registry)
+        if len(self._areas_by) != len(by) or any(a is not b for a, b in zip(by, self._areas_by, strict=True)):
+            found = ((entity_id, home.area_of(entity_id)) for entity_id in home.registry)
+            self._area_names = {entity_id: area.name for entity_id, area in found if area}
+            self._areas_by = by
+        return self._area_names
+
+    def _ready(self) -> Home:
+        if not self._home.is_ready:
+            raise ToolError(
+                "the home is not known yet: Home Assistant has not answered since the gate was started",
+                code=2006,
+                suggestion="try again in a moment; if it lasts, whoever runs the gate finds the reason at /readyz",
+            )
+        return self._home
+
+
+def _freshness(home: Home) -> dict[str, Json]:
+    """Whole seconds, rounded up: what is behind is never told to be in step."""
+    return {"live": home.is_live, "age_s": math.ceil(home.age_s)}
+
+
+def _whole(entity: Entity, area_names: Mapping[str, str]) -> dict[str, Json]:
+    return {
+        "entity_id": entity.entity_id,
+        "state": entity.state,
+        "attributes": entity.attributes,
+        "last_changed": entity.last_changed,
+        "last_updated": entity.last_updated,
+        "area_name": area_names.get(entity.entity_id),
+    }
+
+
+def _service(known: ServiceInfo, *, with_fields: bool) -> dict[str, Json]:
+    row: dict[str, Json] = {
+        "domain": known.domain,
+        "service": known.service,
+        "name": known.name,
+        "description": known.description,
+    }
+    if with_fields:
+        row |= {"fields": known.fields, "target": known.target, "response": known.response}
+    return row

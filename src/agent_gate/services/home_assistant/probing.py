@@ -1,0 +1,42 @@
+"""Calls that name what is not there: where a rule denies them anyway, nobody learns by them what is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent_gate.model.call import BoundCall, CallRequest, Facts
+from agent_gate.model.errors import ToolError
+from agent_gate.model.home_assistant import HA_CALL_SERVICE
+from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision
+from agent_gate.policy.encoding import ArgumentError
+from agent_gate.policy.signature_ha import ServiceCall, named_in
+from agent_gate.ports import Binding, Clock, Judge
+
+
+def binding_of_unknown(
+    error: ToolError, request: CallRequest, args: Mapping[str, Json], judge: Judge, clock: Clock
+) -> Binding:
+    """A binding by the names as they are written, if a rule denies those; otherwise the error itself."""
+    signatures = _as_written(args)
+    if error.code != 2002 or not signatures:
+        raise error
+    call = BoundCall("", request, args, args, signatures, "")
+    facts = Facts(clock.now(), request.agent.mode, request.agent.roles, request.confirmed, "")
+    trace = judge.decide(call, facts, HA_CALL_SERVICE).trace
+    if not any(reason.layer == "rules" and reason.decision is Decision.DENY for reason in trace):
+        raise error
+
+    async def act(_: BoundCall) -> Json:
+        raise error
+
+    return Binding(signatures, act=act)
+
+
+def _as_written(args: Mapping[str, Json]) -> tuple[str, ...]:
+    """Empty where the arguments are no call at all."""
+    try:
+        named = named_in(args)
+        return ServiceCall(named.domain, named.service, named.entities).signatures
+    except ArgumentError:
+        return ()

@@ -1,0 +1,96 @@
+"""The service `home_assistant`: from the start of the connection to its end, with the twelve tools of a home."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+
+from agent_gate.config import HomeAssistantConfig
+from agent_gate.model.errors import ToolError
+from agent_gate.model.home_assistant import HA_CALL_SERVICE, HOME_ASSISTANT_TOOLS, ToolMeta
+from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.ports import Clock, Hand, Ledger
+from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.control import control_hands
+from agent_gate.services.home_assistant.credentials import CONTACT_KEY, Contacts, TokenRefused, resolve_token
+from agent_gate.services.home_assistant.faults import AuthRefused
+from agent_gate.services.home_assistant.queries import SERVICE, answers, query_hands
+from agent_gate.services.home_assistant.snapshots import Snapshots
+
+
+class HomeAssistantService:
+    name = SERVICE
+    dependencies: Sequence[str] = ("contacts", "approvals")
+    config_schema = HomeAssistantConfig
+    client: HomeClient
+    """From `start` on."""
+
+    def __init__(
+        self,
+        settings: HomeAssistantConfig,
+        contacts: Contacts,
+        ledger: Ledger,
+        clock: Clock,
+        *,
+        hide: Callable[[str], None] = lambda _: None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        """`hide` is told the token before it is used, so that no log shows it."""
+        self._settings, self._contacts, self._ledger, self._clock = settings, contacts, ledger, clock
+        self._hide, self._environment = hide, environment
+        self._running = AsyncExitStack()
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return HOME_ASSISTANT_TOOLS
+
+    def tool_metadata(self) -> Mapping[str, ToolMeta]:
+        """Of those tools alone that have arguments a person must look at."""
+        return {HA_CALL_SERVICE.name: ToolMeta(dict.fromkeys(sorted(HA_CALL_SERVICE.sensitive), True))}
+
+    def migration_revisions(self) -> str:
+        """The label of the ledger's branch with the tables of this service."""
+        return SERVICE
+
+    def hands(self) -> Sequence[Hand]:
+        made = [*query_hands(self.client, self._clock), *control_hands(self.client, self._clock)]
+        hands = {hand.declaration.name: hand for hand in made}
+        return [hands[tool.name] for tool in HOME_ASSISTANT_TOOLS]
+
+    async def start(self) -> None:
+        """RuntimeError where there is no token, or the server refuses it; one that cannot be reached is tried again."""
+        token = await resolve_token(self._settings, self._contacts, self._environment)
+        self._hide(token)
+        self.client = HomeClient(self._settings, token, self._clock)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.client.close)
+            try:
+                await self.client.start()
+            except AuthRefused as error:
+                raise TokenRefused(
+                    f"the token of Home Assistant is refused: {error}",
+                    suggestion=f"make one in your profile there, and run `agent-gate owner set {CONTACT_KEY}`",
+                ) from None
+            snapshots = Snapshots(self.client.home, self._ledger, self._clock, self._settings.snapshot_interval_seconds)
+            snapshots.start()
+            stack.push_async_callback(snapshots.close)
+            self._running = stack.pop_all()
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
+        """What only looks; what acts is judged, recorded and undone by the gate, and by nobody else."""
+        for tool, answer in answers(self.client, self._clock):
+            if tool.name == tool_name:
+                return await answer(args)
+        raise ToolError(f"`{tool_name}` acts on what was judged: call it through the gate")
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the connection, in one line; empty where nothing is."""
+        return self.client.trouble
+
+    async def health_check(self) -> bool:
+        return not self.trouble
+
+    async def close(self) -> None:
+        """The last snapshot first, then the connection."""
+        await self._running.aclose()

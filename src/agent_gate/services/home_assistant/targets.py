@@ -1,0 +1,150 @@
+"""Which entities a call of a service can reach, over what is known of the home."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import SIGNATURES_MAX
+from agent_gate.model.tool import Json
+from agent_gate.policy.encoding import ArgumentError
+from agent_gate.policy.signature_ha import (
+    ALL,
+    INDIRECT_TARGETS,
+    Named,
+    ServiceCall,
+    is_entity_domain,
+    named_in,
+)
+from agent_gate.services.home_assistant.home import Entity, Home
+from agent_gate.services.home_assistant.unknown import shown, unknown_entity
+from agent_gate.services.home_assistant.unknown_targets import unknown_place, unknown_service
+
+TARGET_KEYS = frozenset({"entity_id", *INDIRECT_TARGETS})
+
+_ENTITY_ID = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
+_MEMBERS = ("entity_id", "group_members")
+"""Attributes by which groups of every kind, scenes and joined players tell whom they pass a call on to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A call of a service with every entity that it can touch."""
+
+    call: ServiceCall
+    signatures: tuple[str, ...]
+    is_expanded: bool
+    """Whether it goes further than the entities that were named."""
+
+    @property
+    def service(self) -> str:
+        return f"{self.call.domain}.{self.call.service}"
+
+    @property
+    def targets(self) -> list[str]:
+        return sorted(self.call.entities)
+
+
+def reach_of(home: Home, args: Mapping[str, Json]) -> Reach:
+    """What `ha_call_service` with these arguments can touch; ToolError 2002 where it names what is not there."""
+    try:
+        _refuse_other_keys(args.get("target"))
+        named = named_in(args)
+        if (named.domain, named.service) not in home.services:
+            raise unknown_service(home, named.domain, named.service)
+        call = ServiceCall(named.domain, named.service, tuple(_reached(home, named)))
+        return Reach(call, call.signatures, set(call.entities) != set(named.entities))
+    except ArgumentError as error:
+        raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
+
+
+def _refuse_other_keys(target: Json) -> None:
+    if isinstance(target, Mapping):
+        for name in sorted(target.keys() - TARGET_KEYS):
+            raise ArgumentError(f"`target` has no field `{shown(name)}`", f"use {', '.join(sorted(TARGET_KEYS))}")
+
+
+def _reached(home: Home, named: Named) -> Iterable[str]:
+    """Without a target nothing is reached; a target that reaches nothing is a mistake."""
+    found = _Found(home)
+    for entity_id in named.entities:
+        if entity_id == ALL:
+            found.add_all(_acted_on(named.domain, home.sorted_ids()))
+        elif entity_id in named.sure and entity_id not in home.entities:
+            raise unknown_entity(home, entity_id)
+        elif entity_id in home.entities or not home.is_live:
+            # A text that looks like an id and is none reaches nothing; that is known only while the home is.
+            found.add(entity_id)
+    for kind, place_id in named.places:
+        here = (entity_id for entity_id in _in_place(home, kind, place_id) if entity_id in home.entities)
+        found.add_all(_acted_on(named.domain, here))
+    if not found.ids and (named.sure or named.places):
+        raise _reaches_nothing(named)
+    found.add_members()
+    return found.ids
+
+
+class _Found:
+    """Entities in the order in which they were found, never more than can be judged."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.ids: dict[str, None] = {}
+
+    def add(self, entity_id: str) -> None:
+        self.ids[entity_id] = None
+        if len(self.ids) > SIGNATURES_MAX:
+            raise ArgumentError(f"the call reaches more than {SIGNATURES_MAX} targets", "split it into several calls")
+
+    def add_all(self, entity_ids: Iterable[str]) -> None:
+        for entity_id in entity_ids:
+            self.add(entity_id)
+
+    def add_members(self) -> None:
+        """Members of members too; each entity is looked at once, so that a group may well hold itself."""
+        waiting = list(self.ids)
+        while waiting:
+            entity = self._home.entity(waiting.pop())
+            for member in members(entity) if entity else ():
+                if member not in self.ids:
+                    self.add(member)
+                    waiting.append(member)
+
+
+def members(entity: Entity) -> Iterator[str]:
+    """Whom an entity passes a call on to: of a group, a scene, or players that play together."""
+    for name in _MEMBERS:
+        value = entity.attributes.get(name)
+        for member in [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ():
+            if isinstance(member, str) and _ENTITY_ID.fullmatch(member):
+                yield member
+
+
+def _acted_on(domain: str, entity_ids: Iterable[str]) -> Iterable[str]:
+    """Services of an entity domain act on their own kind; others, such as `homeassistant`, on whatever they meet."""
+    if not is_entity_domain(domain):
+        return entity_ids
+    return [entity_id for entity_id in entity_ids if entity_id.startswith(f"{domain}.")]
+
+
+def _in_place(home: Home, kind: str, place_id: str) -> Iterable[str]:
+    knows, entities = {
+        "area_id": (home.knows_area, home.in_area),
+        "device_id": (home.knows_device, home.of_device),
+        "floor_id": (home.knows_floor, home.on_floor),
+        "label_id": (home.knows_label, home.with_label),
+    }[kind]
+    if not knows(place_id):
+        raise unknown_place(home, kind, place_id)
+    return entities(place_id)
+
+
+def _reaches_nothing(named: Named) -> ToolError:
+    where = [f"{kind} `{shown(place_id)}`" for kind, place_id in named.places] or [f"`{ALL}`"]
+    return ToolError(
+        f"`{named.domain}.{named.service}` reaches nothing by {', '.join(where[:3])}",
+        code=2002,
+        suggestion="see `ha_list_entities` for what is there",
+    )

@@ -1,0 +1,76 @@
+"""What a home is made of, as values: entities, areas, devices, entries of the registry, services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agent_gate.model.tool import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One state of one entity."""
+
+    entity_id: str
+    state: str
+    attributes: Mapping[str, Json]
+    last_changed: str
+    last_updated: str
+    context_id: str = ""
+
+    @property
+    def domain(self) -> str:
+        return self.entity_id.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """What people call it; its id where nobody gave it a name."""
+        name = self.attributes.get("friendly_name")
+        return name if isinstance(name, str) and name else self.entity_id
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    area_id: str
+    name: str
+    aliases: tuple[str, ...] = ()
+    floor_id: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    device_id: str
+    name: str = ""
+    area_id: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryEntry:
+    """What the registry says of an entity; many entities have no entry, and a disabled one has no state."""
+
+    entity_id: str
+    area_id: str | None = None
+    """Its own, which goes before its device's; it may name an area that is no more."""
+    device_id: str | None = None
+    platform: str = ""
+    labels: tuple[str, ...] = ()
+    category: str | None = None
+    """`config` or `diagnostic`: servers leave such entities, and hidden ones, out of areas that are targets."""
+    is_hidden: bool = False
+    is_disabled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceInfo:
+    domain: str
+    service: str
+    name: str
+    description: str
+    fields: Mapping[str, Json]
+    target: Mapping[str, Json] | None
+    """What it may be aimed at; None where it takes no target."""
+    response: str = "none"
+    """Whether it answers with data: `none`, `optional`, or `only` where it must be asked for it."""

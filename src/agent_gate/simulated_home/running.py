@@ -1,0 +1,221 @@
+"""The simulated home behind a socket, in the caller's event loop, through as many restarts as it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, WebSocketRoute
+from starlette.types import ASGIApp
+from starlette.websockets import WebSocket
+
+from agent_gate.simulated_home import commands, rest
+from agent_gate.simulated_home.home import SimulatedHome
+from agent_gate.simulated_home.session import Session
+
+FRAME_BYTES_MAX = 4 * 1024 * 1024
+"""Of what a client may send."""
+BIND_TRIES = 50
+GOODBYE_S = 1.0
+"""For what is under way when the server ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    home: SimulatedHome
+    url: str
+    """With the path prefix, if there is one."""
+
+    @property
+    def token(self) -> str:
+        return self.home.token
+
+    @property
+    def limited_token(self) -> str:
+        return self.home.limited.token
+
+    @property
+    def readonly_token(self) -> str:
+        return self.home.readonly.token
+
+    @property
+    def ws_url(self) -> str:
+        return self.url.replace("http", "ws", 1) + "/api/websocket"
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn on a socket that is already bound; signals are left to who starts it."""
+
+    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None) -> None:
+        config = uvicorn.Config(
+            app,
+            ws="websockets-sansio",
+            ws_max_size=FRAME_BYTES_MAX,
+            ws_per_message_deflate=False,
+            ws_ping_interval=55.0,
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+        config.load()
+        config.ssl = tls
+        super().__init__(config)
+        self._over = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def main_loop(self) -> None:
+        """Without a look at the clock ten times a second, and so at an end at once."""
+        await self._over.wait()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._over.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Nobody new is let in, and who is still there is not waited for."""
+        for server in self.servers:
+            server.close()
+        self.cut()
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=GOODBYE_S)
+        for listener in sockets or ():
+            listener.close()
+
+    def cut(self, peer: tuple[str, int] | None = None) -> None:
+        """Break the connection with this peer, or all of them."""
+        for connection in list(self.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None and (peer is None or transport.get_extra_info("peername")[:2] == peer):
+                transport.abort()
+
+
+@asynccontextmanager
+async def simulated_home(
+    home: SimulatedHome | None = None, *, port: int = 0, tls: ssl.SSLContext | None = None, prefix: str = ""
+) -> AsyncIterator[Running]:
+    """Serve a home on loopback for as long as the block runs."""
+    home = home or SimulatedHome()
+    listener = _listening(port)
+    number = listener.getsockname()[1]
+    begun, ended = asyncio.Event(), asyncio.Event()
+    task = asyncio.create_task(_live(home, listener, tls, prefix, begun, ended))
+    try:
+        await _either(begun, task)
+        yield Running(home, f"{'https' if tls else 'http'}://127.0.0.1:{number}{prefix}")
+    finally:
+        ended.set()
+        home.finish_start()
+        home.release_answers()
+        home.speak_again()
+        await asyncio.wait({task})
+        await home.close()
+    task.result()
+
+
+async def _either(begun: asyncio.Event, task: asyncio.Task[None]) -> None:
+    waiting = asyncio.create_task(begun.wait())
+    await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if task.done():
+        task.result()
+
+
+async def _live(
+    home: SimulatedHome,
+    listener: socket.socket,
+    tls: ssl.SSLContext | None,
+    prefix: str,
+    begun: asyncio.Event,
+    ended: asyncio.Event,
+) -> None:
+    """One life after the other, all on the same port."""
+    number = listener.getsockname()[1]
+    while True:
+        async with _served(home, listener, tls, prefix):
+            if begun.is_set():
+                await home.life.begin_again()
+            begun.set()
+            if await _first(ended, home.life.asked_to_restart) is ended:
+                break
+            # The call that asked for it is answered before the server goes.
+            await asyncio.sleep(0.02)
+            home.life.end()
+        await asyncio.sleep(home.life.down_s)
+        if ended.is_set():
+            break
+        listener = await _bound(number)
+
+
+@asynccontextmanager
+async def _served(
+    home: SimulatedHome, listener: socket.socket, tls: ssl.SSLContext | None, prefix: str
+) -> AsyncIterator[None]:
+    with listener:
+        server: _Server
+
+        async def talk(web_socket: WebSocket) -> None:
+            client = web_socket.client
+            peer = (client.host, client.port) if client else None
+            await Session(home, web_socket, lambda: server.cut(peer)).serve(commands.take)
+
+        server = _Server(_app(home, talk, prefix), tls)
+        task = asyncio.create_task(server.serve([listener]))
+        try:
+            while not server.started:
+                await asyncio.sleep(0.001)
+                if task.done():
+                    task.result()
+            yield
+        finally:
+            server.end()
+            await asyncio.wait({task})
+    task.result()
+
+
+def _app(home: SimulatedHome, talk: object, prefix: str) -> ASGIApp:
+    own = [*rest.routes(home), WebSocketRoute("/api/websocket", talk)]  # type: ignore[arg-type]
+    return Starlette(routes=[Mount(prefix, routes=own)] if prefix else own, exception_handlers={404: _unknown})
+
+
+async def _unknown(_request: Request, _error: Exception) -> Response:
+    return rest.bare(404)
+
+
+async def _first(ended: asyncio.Event, asked: asyncio.Event) -> asyncio.Event:
+    waiting = {asyncio.create_task(one.wait()): one for one in (ended, asked)}
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()
+    return ended if ended.is_set() else waiting[done.pop()]
+
+
+async def _bound(number: int) -> socket.socket:
+    """Somebody else may have taken the port for a moment."""
+    for _ in range(BIND_TRIES):
+        with suppress(OSError):
+            return _listening(number)
+        await asyncio.sleep(0.02)
+    return _listening(number)
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.create_server(("127.0.0.1", port))
+    # asyncio does so itself, but not for sockets that were made without naming their protocol.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

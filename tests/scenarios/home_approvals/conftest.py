@@ -1,0 +1,41 @@
+"""A home for each test: a gate, its approvals and their phones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent_gate.simulated_home import Running, simulated_home
+from tests.gates import HandClock, sender
+from tests.phones import AtHome, at_home
+
+
+@pytest.fixture
+async def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[Running]:
+    async with simulated_home() as running:
+        yield running
+
+
+@pytest.fixture
+def acts() -> list[str]:
+    return []
+
+
+@pytest.fixture(autouse=True)
+def _looks_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_gate.pipeline.tally.SUMMARY_INTERVAL_S", 0.005)
+    monkeypatch.setattr("agent_gate.doors.home_assistant.approvals.HOME_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr("agent_gate.doors.home_assistant.approvals.HOME_LOOK_AGAIN_S", 0.05)
+
+
+@pytest.fixture
+async def people(tmp_path: Path, running: Running, clock: HandClock, acts: list[str]) -> AsyncIterator[AtHome]:
+    async with at_home(tmp_path, running, sender(acts), clock=clock) as people:
+        yield people

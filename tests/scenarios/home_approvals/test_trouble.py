@@ -1,0 +1,91 @@
+"""A home that is away, deaf to us, or does not know a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_gate.config import HomeApproverConfig
+from agent_gate.simulated_home import Running
+from tests.gates import sender, soon, until
+from tests.phones import GUEST, PIXEL, AtHome, at_home, home_config
+
+
+async def test_a_question_that_is_asked_while_the_home_is_away_is_shown_when_it_is_back(
+    people: AtHome, acts: list[str]
+) -> None:
+    people.home.restart(hold=True)
+    await until(lambda: not people.approvals.healthy())
+    outcome = await soon(people.call({"text": "hi"}, wait=False))
+    await until(lambda: "home assistant" in people.approvals.trouble)
+    assert people.shown() == []
+    people.home.finish_start()
+    shown = await people.notification(outcome.call_id)
+    await until(people.approvals.healthy)
+    people.press(shown, "Allow")
+    await until(lambda: acts == ["hi"])
+
+
+async def test_nothing_is_sent_where_the_answer_could_not_be_heard(tmp_path: Path, running: Running) -> None:
+    config = home_config(running, token=running.limited_token)
+    async with at_home(tmp_path, running, sender([]), config=config) as people:
+        await people.call({"text": "hi"}, wait=False)
+        await until(lambda: people.pauses.taken_s)
+        assert people.approvals.trouble == (
+            "home assistant does not let the gate hear what is pressed on phones; give it the token of an administrator"
+        )
+        assert not people.approvals.healthy()
+        assert people.shown() == []
+
+
+async def test_a_phone_that_the_home_does_not_know_keeps_no_other_waiting(
+    tmp_path: Path, running: Running, acts: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    phones = HomeApproverConfig("anna", "notify.mobile_app_lost"), HomeApproverConfig("bob", f"notify.{GUEST}")
+    async with at_home(tmp_path, running, sender(acts), config=home_config(running, *phones)) as people:
+        _, shown = await people.ask("one", phone=GUEST)
+        await people.ask("two", phone=GUEST)
+        assert "home assistant does not write to notify.mobile_app_lost: " in people.approvals.trouble
+        people.press(shown, "Allow")
+        await until(lambda: acts == ["one"])
+    assert caplog.text.count("does not write to notify.mobile_app_lost") == 1
+
+
+async def test_a_phone_that_was_not_known_is_tried_again_after_a_while(
+    tmp_path: Path, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.doors.home_assistant.board.HOME_PHONE_AGAIN_S", 0.0)
+    pixel = running.home.services["notify", PIXEL]
+    running.home.unregister("notify", PIXEL)
+    async with at_home(tmp_path, running, sender([])) as people:
+        call_id, _ = await people.ask(phone=GUEST)
+        await until(lambda: people.approvals.trouble)
+        running.home.register(pixel)
+        await people.hall.desk.pause(people.hall.identities.approvers["anna"])
+        await people.notification(call_id)
+        await until(people.approvals.healthy)
+
+
+async def test_more_presses_than_can_be_looked_at_are_turned_away(people: AtHome) -> None:
+    call_id, _ = await people.ask()
+    for number in range(500):
+        people.approvals._hear({"data": {"action": f"AG_ALLOW_{call_id}_{number:032x}"}})
+    await people.turned_away(500)
+    assert await people.is_open(call_id)
+
+
+async def test_a_ledger_that_fails_for_a_while_does_not_end_the_hearing(
+    people: AtHome, acts: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    _, shown = await people.ask()
+    with monkeypatch.context() as broken:
+        broken.setattr(people.gate.ledger, "question", _failing)
+        people.press(shown, "Allow")
+        await until(lambda: "what was pressed on a phone could not be handled: OSError" in caplog.text)
+    people.press(shown, "Allow")
+    await until(lambda: acts == ["hi"])
+
+
+async def _failing(call_id: str) -> None:
+    raise OSError(f"nothing of {call_id} can be read")
