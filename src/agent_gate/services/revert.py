@@ -104,7 +104,10 @@ class RevertService:
         if performing.get("kept_hash") != (None if kept is None else sha256_hex(kept)):
             raise StorageError(f"what was kept of call `{call_id}` is not what was recorded", code=5004)
         large = await self._ledger.blob(output_blob(call_id)) if outcome.data is None else None
-        outcome = outcome if large is None else replace(outcome, data=restore(large))
+        if large is not None:
+            if sha256_hex(large) not in [body.get("output_hash") for _, body in bodies]:
+                raise StorageError(f"the result of call `{call_id}` is not what was recorded", code=5004)
+            outcome = replace(outcome, data=restore(large))
         found = performing["facts"].get("found", {})
         return Recorded(call_id, args, performing.get("resources", {}), found, outcome, kept)
 

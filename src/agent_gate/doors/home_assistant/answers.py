@@ -77,7 +77,7 @@ class Answers:
 
     def _phone(self, pressed: Pressed, question: Question | None) -> Phone | None:
         """The one that was given this button; all are compared, so that the time taken says nothing."""
-        seal_of = digest(question) if question else ""
+        seal_of = digest(question) if question else self._board.digest_of(pressed.call_id)
         held = [phone for phone in self._phones if self._seals.hold(pressed, seal_of, phone)]
         return held[0] if held and seal_of else None
 

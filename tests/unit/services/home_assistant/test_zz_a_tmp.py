@@ -247,7 +247,7 @@ async def test_a_mistake_of_the_gate_s_own_costs_a_reconnect_and_is_told_by_its_
     assert "hunter2" not in caplog.text
 
 
-@pytest.mark.parametrize("seed", [140, 146, 149, 140, 146, 149])
+@pytest.mark.parametrize("seed", list(range(130,150)))
 async def test_whatever_happens_in_whichever_order_the_home_is_in_step_in_the_end(seed: int) -> None:
     chance, home = random.Random(seed), SimulatedHome()
     ids = [f"sensor.made_up_{n}" for n in range(8)]
