@@ -76,6 +76,13 @@ async def test_a3_every_message_needs_an_id_that_increases(house: House) -> None
         assert [await raw.hear(), await raw.hear()] == [{"id": 7, "type": "pong"}, {"id": 9, "type": "pong"}]
 
 
+async def test_an_unknown_command_does_not_use_up_its_id(house: House) -> None:
+    async with a_raw(house) as raw:
+        await raw.say([{"id": 5, "type": "nope"}, {"id": 5, "type": "ping"}])
+        assert (await raw.hear())["error"]["code"] == "unknown_command"
+        assert await raw.hear() == {"id": 5, "type": "pong"}
+
+
 async def test_a4_features_are_named_in_an_object_and_then_frames_may_be_lists(house: House) -> None:
     async with a_raw(house) as raw:
         error = await raw.refused("supported_features", coalesce_messages=1)

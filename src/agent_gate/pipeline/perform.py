@@ -154,7 +154,7 @@ class Performer:
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
         finally:
             alarm.stop()
-            del self._acting[call_id]
+            self._acting.pop(call_id, None)  # calls that are only imagined have no id of their own
 
     def _ended_early(self, call_id: str, declaration: ToolDeclaration, *, acted: bool) -> Ending:
         self._broken_off.discard(call_id)

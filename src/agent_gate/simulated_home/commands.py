@@ -37,12 +37,12 @@ OPEN_EVENTS = {
 """What somebody may subscribe to who is no admin."""
 
 
-def take(session: Session, message: Message) -> None:
-    """Answer one message whose id is in order."""
+def take(session: Session, message: Message) -> bool:
+    """Answer one message whose id is in order; an unknown command does not use that up."""
     command = COMMANDS.get(message["type"])
     if command is None:
         session.error(message["id"], {"code": "unknown_command", "message": "Unknown command."})
-        return
+        return False
     try:
         if command.is_for_admins and not (session.user and session.user.is_admin):
             raise Refusal("unauthorized", "Unauthorized")
@@ -51,6 +51,7 @@ def take(session: Session, message: Message) -> None:
         command.act(session, message)
     except Refusal as refusal:
         session.error(message["id"], {"code": refusal.code, "message": str(refusal)})
+    return True
 
 
 def _ping(session: Session, message: Message) -> None:
@@ -95,7 +96,7 @@ def _call_service(session: Session, message: Message) -> None:
             checked_target({key: target[key]}, "target")
         except Invalid as error:
             raise Refusal("invalid_format", f"{error}. Got {target[key]!r}") from None
-    session.spawn(_called(session, message))
+    session.home.background(_called(session, message))
 
 
 async def _called(session: Session, message: Message) -> None:

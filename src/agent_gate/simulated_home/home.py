@@ -143,6 +143,7 @@ class SimulatedHome(Household):
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
+        """Whatever is under way is broken off."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -47,10 +47,11 @@ class Life:
         self.running.clear()
         self.asked_to_restart.set()
 
-    def end(self) -> None:
-        """All connections break, and what the server knew is gone."""
+    async def end(self) -> None:
+        """All connections break, calls that are under way with them, and what the server knew is gone."""
         for connection in list(self.connections):
             connection.abort()
+        await self._home.close()
         self.phase = NOT_RUNNING
         self._to_come = self._home.empty()
         self.asked_to_restart.clear()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,6 +25,8 @@ from agent_gate.simulated_home.session import Session
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 """Of what a client may send."""
 BIND_TRIES = 50
+ANSWER_S = 0.02
+"""From the call that asks for a restart, so that it is still answered, to the end."""
 GOODBYE_S = 1.0
 """For what is under way when the server ends."""
 
@@ -109,15 +112,13 @@ async def simulated_home(
 ) -> AsyncIterator[Running]:
     """Serve a home on loopback for as long as the block runs."""
     home = home or SimulatedHome()
-    listener = _listening(port)
-    number = listener.getsockname()[1]
-    begun, ended = asyncio.Event(), asyncio.Event()
-    task = asyncio.create_task(_live(home, listener, tls, prefix, begun, ended))
+    lives = _Lives(home, _listening(port), tls, prefix)
+    task = asyncio.create_task(lives.run())
     try:
-        await _either(begun, task)
-        yield Running(home, f"{'https' if tls else 'http'}://127.0.0.1:{number}{prefix}")
+        await _first(lives.begun, task)
+        yield Running(home, f"{'https' if tls else 'http'}://127.0.0.1:{lives.port}{prefix}")
     finally:
-        ended.set()
+        lives.ended.set()
         home.finish_start()
         home.release_answers()
         home.speak_again()
@@ -126,68 +127,61 @@ async def simulated_home(
     task.result()
 
 
-async def _either(begun: asyncio.Event, task: asyncio.Task[None]) -> None:
-    waiting = asyncio.create_task(begun.wait())
-    await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    if task.done():
-        task.result()
+class _Lives:
+    """One life of a server after the other, all on the same port."""
 
+    def __init__(self, home: SimulatedHome, listener: socket.socket, tls: ssl.SSLContext | None, prefix: str) -> None:
+        self._home, self._listener, self._tls, self._prefix = home, listener, tls, prefix
+        self.port: int = listener.getsockname()[1]
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
 
-async def _live(
-    home: SimulatedHome,
-    listener: socket.socket,
-    tls: ssl.SSLContext | None,
-    prefix: str,
-    begun: asyncio.Event,
-    ended: asyncio.Event,
-) -> None:
-    """One life after the other, all on the same port."""
-    number = listener.getsockname()[1]
-    while True:
-        async with _served(home, listener, tls, prefix):
-            if begun.is_set():
-                await home.life.begin_again()
-            begun.set()
-            if await _first(ended, home.life.asked_to_restart) is ended:
-                break
-            # The call that asked for it is answered before the server goes.
-            await asyncio.sleep(0.02)
-            home.life.end()
-        await asyncio.sleep(home.life.down_s)
-        if ended.is_set():
-            break
-        listener = await _bound(number)
+    async def run(self) -> None:
+        ended = asyncio.create_task(self.ended.wait())
+        try:
+            while await self._one(ended):
+                await asyncio.sleep(self._home.life.down_s)
+                self._listener = await _bound(self.port)
+        finally:
+            ended.cancel()
 
+    async def _one(self, ended: asyncio.Task[Any]) -> bool:
+        """Until it is asked to restart, or until the end; whether another one follows."""
+        life = self._home.life
+        async with self._served():
+            if self.begun.is_set():
+                await life.begin_again()
+            self.begun.set()
+            await _first(life.asked_to_restart, ended)
+            if ended.done():
+                return False
+            await asyncio.sleep(ANSWER_S)
+            await life.end()
+        return True
 
-@asynccontextmanager
-async def _served(
-    home: SimulatedHome, listener: socket.socket, tls: ssl.SSLContext | None, prefix: str
-) -> AsyncIterator[None]:
-    with listener:
-        server: _Server
-
+    @asynccontextmanager
+    async def _served(self) -> AsyncIterator[None]:
         async def talk(web_socket: WebSocket) -> None:
             client = web_socket.client
             peer = (client.host, client.port) if client else None
-            await Session(home, web_socket, lambda: server.cut(peer)).serve(commands.take)
+            await Session(self._home, web_socket, lambda: server.cut(peer)).serve(commands.take)
 
-        server = _Server(_app(home, talk, prefix), tls)
-        task = asyncio.create_task(server.serve([listener]))
-        try:
-            while not server.started:
-                await asyncio.sleep(0.001)
-                if task.done():
-                    task.result()
-            yield
-        finally:
-            server.end()
-            await asyncio.wait({task})
-    task.result()
+        with self._listener:
+            server = _Server(_app(self._home, talk, self._prefix), self._tls)
+            task = asyncio.create_task(server.serve([self._listener]))
+            try:
+                while not server.started:
+                    await asyncio.sleep(0.001)
+                    if task.done():
+                        task.result()
+                yield
+            finally:
+                server.end()
+                await asyncio.wait({task})
+        task.result()
 
 
-def _app(home: SimulatedHome, talk: object, prefix: str) -> ASGIApp:
-    own = [*rest.routes(home), WebSocketRoute("/api/websocket", talk)]  # type: ignore[arg-type]
+def _app(home: SimulatedHome, talk: Callable[[WebSocket], Awaitable[None]], prefix: str) -> ASGIApp:
+    own = [*rest.routes(home), WebSocketRoute("/api/websocket", talk)]
     return Starlette(routes=[Mount(prefix, routes=own)] if prefix else own, exception_handlers={404: _unknown})
 
 
@@ -195,23 +189,24 @@ async def _unknown(_request: Request, _error: Exception) -> Response:
     return rest.bare(404)
 
 
-async def _first(ended: asyncio.Event, asked: asyncio.Event) -> asyncio.Event:
-    waiting = {asyncio.create_task(one.wait()): one for one in (ended, asked)}
+async def _first(event: asyncio.Event, task: asyncio.Task[Any]) -> None:
+    """Until the event is set, or the task is done; what the task raised is raised here."""
+    waiting = asyncio.create_task(event.wait())
     try:
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in waiting:
-            task.cancel()
-    return ended if ended.is_set() else waiting[done.pop()]
+        waiting.cancel()
+    if task.done():
+        task.result()
 
 
-async def _bound(number: int) -> socket.socket:
+async def _bound(port: int) -> socket.socket:
     """Somebody else may have taken the port for a moment."""
     for _ in range(BIND_TRIES):
         with suppress(OSError):
-            return _listening(number)
+            return _listening(port)
         await asyncio.sleep(0.02)
-    return _listening(number)
+    return _listening(port)
 
 
 def _listening(port: int) -> socket.socket:

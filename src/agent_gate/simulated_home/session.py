@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -33,22 +33,22 @@ class Session:
         self._pending: deque[bytes] = deque()
         self._news = asyncio.Event()
         self._is_over = False
-        self._tasks: set[asyncio.Task[None]] = set()
 
-    async def serve(self, commands: Callable[[Session, dict[str, Json]], None]) -> None:
+    async def serve(self, take: Callable[[Session, dict[str, Json]], bool]) -> None:
+        """`take` answers a message, and says whether that used up its id."""
         self.home.life.connections.add(self)
         writer = asyncio.create_task(self._write())
         try:
             await self._socket.accept()
             if await self._authenticated():
-                await self._read(commands)
+                await self._read(take)
             await self._finish()
         except (WebSocketDisconnect, ConnectionError):
             pass
         finally:
             self._end()
             writer.cancel()
-            await asyncio.gather(writer, *self._tasks, return_exceptions=True)
+            await asyncio.wait({writer})
 
     def abort(self) -> None:
         """The connection breaks without a closing word."""
@@ -73,12 +73,6 @@ class Session:
     def error(self, number: int | None, error: dict[str, Json]) -> None:
         self.send({"id": number, "type": "result", "success": False, "error": error})
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """A command that takes its time; others are answered meanwhile."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def _authenticated(self) -> bool:
         version = self.home.version
         await self._say({"type": "auth_required", "ha_version": version})
@@ -101,7 +95,7 @@ class Session:
         await self._say({"type": "auth_ok", "ha_version": version})
         return True
 
-    async def _read(self, commands: Callable[[Session, dict[str, Json]], None]) -> None:
+    async def _read(self, take: Callable[[Session, dict[str, Json]], bool]) -> None:
         while True:
             text = await self._socket.receive_text()
             await self.home.life.speaking.wait()
@@ -110,16 +104,15 @@ class Session:
             except ValueError:
                 return
             for message in received if isinstance(received, list) else [received]:
-                self._take(message, commands)
+                self._take_one(message, take)
 
-    def _take(self, message: Json, commands: Callable[[Session, dict[str, Json]], None]) -> None:
+    def _take_one(self, message: Json, take: Callable[[Session, dict[str, Json]], bool]) -> None:
         number = message.get("id") if isinstance(message, dict) else 0
         if not number or type(number) is not int or not isinstance(message.get("type"), str) or not message["type"]:
             self.error(number, {"code": "invalid_format", "message": "Message incorrectly formatted."})
         elif number <= self._last_id:
             self.error(number, {"code": "id_reuse", "message": "Identifier values have to increase."})
-        else:
-            commands(self, message)
+        elif take(self, message):
             self._last_id = number
 
     async def _write(self) -> None:

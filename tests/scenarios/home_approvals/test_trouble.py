@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import HomeApproverConfig
+from agent_gate.model.entry import Work
+from agent_gate.model.errors import StorageError
 from agent_gate.simulated_home import Running
 from tests.gates import sender, soon, until
 from tests.phones import GUEST, PIXEL, AtHome, at_home, home_config
@@ -75,17 +77,37 @@ async def test_more_presses_than_can_be_looked_at_are_turned_away(people: AtHome
     assert await people.is_open(call_id)
 
 
-async def test_a_ledger_that_fails_for_a_while_does_not_end_the_hearing(
+async def test_a_press_that_could_not_be_looked_at_is_asked_for_again(
     people: AtHome, acts: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _, shown = await people.ask()
+    call_id, shown = await people.ask()
     with monkeypatch.context() as broken:
         broken.setattr(people.gate.ledger, "question", _failing)
         people.press(shown, "Allow")
         await until(lambda: "what was pressed on a phone could not be handled: OSError" in caplog.text)
-    people.press(shown, "Allow")
+        people.home.notifications.clear()
+    people.press(await people.notification(call_id), "Allow")
+    await until(lambda: acts == ["hi"])
+
+
+async def test_a_press_that_could_not_be_recorded_is_asked_for_again(
+    people: AtHome, acts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call_id, shown = await people.ask()
+    with monkeypatch.context() as broken:
+        broken.setattr(people.gate.ledger, "commit", _full)
+        people.press(shown, "Allow")
+        await until(
+            lambda: any(one.message == "Your answer does not count: the disk is full" for one in people.shown())
+        )
+        people.home.notifications.clear()
+    people.press(await people.notification(call_id), "Allow")
     await until(lambda: acts == ["hi"])
 
 
 async def _failing(call_id: str) -> None:
     raise OSError(f"nothing of {call_id} can be read")
+
+
+async def _full(work: Work) -> None:
+    raise StorageError("the disk is full")

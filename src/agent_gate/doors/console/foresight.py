@@ -20,6 +20,7 @@ from agent_gate.model.tool import Effect, Mode
 
 ON_REQUEST = frozenset({"shell.run"})
 """Previews that run what an agent wrote, on a copy: only when the person who looks at it wants to."""
+ENTITIES_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
         printed = {key: data[key] for key in ("return_code", "stdout", "stderr") if key in data} or None
         text = f"{len(changes)} file{'' if len(changes) == 1 else 's'} would change."
         return Foresight(text if changes else "No file would change.", changes=changes, printed=printed)
+    if "entities" in data:
+        return Foresight(_of_entities(data["entities"]))
     if can_be_tried:
         return Foresight("Not tried yet. It can run on a copy of the files, without a network.", can_be_tried=True)
     if effect is Effect.READ:
@@ -76,6 +79,17 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
     return Foresight(
         f"This tool has no preview: what it will change is not known before{f' ({said})' if said else ''}."
     )
+
+
+def _of_entities(entities: Mapping[str, Mapping[str, str]]) -> str:
+    """What a call reaches in a home: how it is, and how it would be where that is known."""
+    told = [
+        f"{name} is {one['now']}" + (f", and would be {one['then']} again" if "then" in one else "")
+        for name, one in entities.items()
+    ]
+    more = f"; and {len(told) - ENTITIES_SHOWN_MAX} more" if len(told) > ENTITIES_SHOWN_MAX else ""
+    count = f"{len(told)} {'entity' if len(told) == 1 else 'entities'}"
+    return f"It reaches {count}: {'; '.join(told[:ENTITIES_SHOWN_MAX])}{more}." if told else "It names no entity."
 
 
 def _as_it_was_made(question: Question, entries: Sequence[Entry]) -> CallRequest:

@@ -105,6 +105,7 @@ class HomeApprovals(Notifier):
                 told = await self._answers.press(press)
             except Exception as error:  # most likely the ledger's
                 _log.error("what was pressed on a phone could not be handled: %s", type(error).__name__)
+                self._board.show_again()
                 continue
             if told is not None:
                 await self._after(told)

@@ -64,6 +64,8 @@ class Line:
 
     async def show(self, service: str, tag: str, title: str, text: str, buttons: Sequence[Button], left_s: int) -> None:
         """Not while nobody would hear the answer; `left_s` after which the phone takes it away by itself."""
+        if not self.number:
+            raise Undelivered(self.trouble)
         actions = [
             {
                 "action": button.action,

@@ -55,7 +55,7 @@ class Control:
             return binding_of_unknown(error, request, args, judge, self._clock)
         calling = Calling(self._client, self._clock, args, reach)
         resources = {"service": reach.service, "targets": reach.targets}
-        return Binding(reach.signatures, resources, calling.act, keep=calling.keep)
+        return Binding(reach.signatures, resources, calling.act, keep=calling.keep, preview=calling.preview)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,11 @@ class Calling:
             timeout_s=HOME_SERVICE_S,
         )
         return _told(called, self.reach, home)
+
+    async def preview(self, _: BoundCall) -> Json:
+        """How everything that it reaches is now; what it will become is the home's to say."""
+        found = (self.client.home.entity(entity_id) for entity_id in self.reach.targets)
+        return {"entities": {entity.entity_id: {"now": entity.state} for entity in found if entity}}
 
     def _refuse_other_reach(self) -> None:
         try:

@@ -16,11 +16,22 @@ def entity_of(row: Json) -> Entity | None:
     return Entity(
         entity_id,
         str(row.get("state", "")),
-        attributes if isinstance(attributes, dict) else {},
+        _without_tokens(attributes) if isinstance(attributes, dict) else {},
         _text(row, "last_changed"),
         _text(row, "last_updated"),
         _text(context, "id") if isinstance(context, dict) else "",
     )
+
+
+def _without_tokens(attributes: dict[str, Json]) -> dict[str, Json]:
+    """Cameras and players tell by which token their picture is to be had by anybody; agents and ledgers need none."""
+    picture = attributes.get("entity_picture")
+    if picture is None and "access_token" not in attributes:
+        return attributes
+    kept = {name: value for name, value in attributes.items() if name != "access_token"}
+    if isinstance(picture, str):
+        kept["entity_picture"] = picture.partition("?")[0]
+    return kept
 
 
 def entities_of(rows: Json) -> list[Entity]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import orjson
 
+from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
@@ -40,7 +41,12 @@ class Undo:
         services = sorted(f"{send.call.domain}.{send.call.service}" for send in sends)
         states = {entity_id: before.state for entity_id, before in findings.to_restore.items()}
         resources = {"service": ", ".join(services), "targets": sorted(states), "states": states}
-        return Binding(restoring.signatures, resources, restoring.act, keep=restoring.keep)
+
+        async def preview(_: BoundCall) -> Json:
+            now = self._client.home.entities
+            return {"entities": {one: {"now": now[one].state, "then": then} for one, then in states.items()}}
+
+        return Binding(restoring.signatures, resources, restoring.act, keep=restoring.keep, preview=preview)
 
     def _look(self, call: Recorded) -> tuple[Findings, Sequence[Send]]:
         """What is to be brought back, and how; ToolError where that is nothing, or has changed since."""

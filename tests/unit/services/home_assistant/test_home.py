@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_gate.services.home_assistant.home import Area, Device, Entity, Home, RegistryEntry
+from agent_gate.services.home_assistant.reading import entity_of
 from tests.gates import HandClock
 
 
@@ -151,3 +152,15 @@ def test_an_entity_is_called_by_its_friendly_name_else_by_its_id() -> None:
     assert entity("light.a", friendly_name="Anna's lamp").name == "Anna's lamp"
     assert [entity("light.a", friendly_name=odd).name for odd in ("", None, 5)] == ["light.a"] * 3
     assert entity("light.a").domain == "light"
+
+
+def test_tokens_that_open_pictures_do_not_get_into_the_cache() -> None:
+    entity = entity_of(
+        {
+            "entity_id": "camera.door",
+            "state": "idle",
+            "attributes": {"access_token": "abc", "entity_picture": "/api/camera_proxy/camera.door?token=abc", "x": 1},
+        }
+    )
+    assert entity is not None
+    assert entity.attributes == {"entity_picture": "/api/camera_proxy/camera.door", "x": 1}

@@ -1,0 +1,38 @@
+"""What an approver sees of a question about a home: what it reaches, how that is now, and what an undo brings back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_gate.config import HomeAssistantConfig
+from agent_gate.simulated_home import simulated_home
+from tests.gates import ALLOW_ALL, ASK_ALL
+from tests.scenarios.home_gates import ADMIN, call_service
+from tests.scenarios.visiting import a_visitor, asked
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_question_about_a_home_says_what_it_reaches_and_how_that_is_now(tmp_path: Path) -> None:
+    async with simulated_home() as running:
+        settings = HomeAssistantConfig(running.url, running.token)
+        async with a_visitor(tmp_path, ASK_ALL, home_assistant=settings) as visitor:
+            args = {"domain": "lock", "service": "unlock", "entity_id": "lock.front_door"}
+            question = await asked(visitor.hall, "ha_call_service", args)
+            page = await visitor.see(f"/console?call={question.call_id}")
+    assert "It reaches 1 entity: lock.front_door is locked." in page.text
+
+
+async def test_a_question_about_an_undo_says_what_would_be_again(tmp_path: Path) -> None:
+    approvals = [{"risk": "high", "approver_role": "admin"}]
+    policy = {**ALLOW_ALL, "approvals": approvals, "roles": {"operator": {"max_risk": "high"}}}
+    async with simulated_home() as running:
+        settings = HomeAssistantConfig(running.url, running.token)
+        async with a_visitor(tmp_path, policy, home_assistant=settings, agent=ADMIN) as visitor:
+            done = await call_service(visitor.hall.gate, "lock.unlock", "lock.front_door")
+            assert done.ok, done
+            question = await asked(visitor.hall, "gate.revert", {"call_id": done.call_id})
+            page = await visitor.see(f"/console?call={question.call_id}")
+    assert "lock.front_door is unlocked, and would be locked again." in page.text

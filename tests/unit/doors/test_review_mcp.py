@@ -1,0 +1,40 @@
+"""Tests of the MCP door where several processes, ids and writers meet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from agent_gate.doors.mcp.calls import Calls
+from agent_gate.model.outcome import Status
+from tests.gates import PATIENCE_S
+from tests.unit.doors.test_mcp_calls import BOT, a_door, answer, call
+
+
+async def test_what_another_process_of_the_agent_handed_over_is_not_handed_over_again(tmp_path: Path) -> None:
+    acts: list[str] = []
+    async with a_door(tmp_path, acts) as calls:
+        first = await call(calls)
+        other = Calls(calls.gate, BOT, "default", 20.0)
+        await other.look_back()
+        await answer(calls.gate, first)
+        assert (await call(calls)).status is Status.SUCCESS
+        again = await call(other)
+    assert (again.status, again.call_id == first.call_id, acts) == (Status.PENDING_APPROVAL, False, ["hello"])
+
+
+def test_what_was_printed_does_not_reach_the_client_at_the_end_either() -> None:
+    program = (
+        "import os\n"
+        "from agent_gate.doors.mcp.stdio import wire\n"
+        "with wire() as (_, writing):\n"
+        "    print('printed and not flushed')\n"
+        "    os.write(writing, b'protocol')\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, timeout=PATIENCE_S, env=env, check=True
+    )
+    assert (done.stdout, done.stderr) == (b"protocol", b"printed and not flushed\n")
