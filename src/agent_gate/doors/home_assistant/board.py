@@ -48,13 +48,18 @@ class Board:
         self._ended: dict[str, str] = {}
         """Digests of questions that are on no phone any more; a press may be on its way still."""
         self._refused: dict[str, tuple[str, float]] = {}
-        """Phones that are left alone for a while: why, and until when."""
+        """Phones that are left alone for a while: why, and since when."""
         self.left_out = False
         """Whether a question found no room."""
 
     @property
     def trouble(self) -> str:
-        return next((why for why, _ in self._refused.values()), "")
+        """A refusal is told until it would have come again, were there something to say."""
+        unknown = (phone.service for phone in self._phones if not self._line.reaches(phone.service))
+        for service in unknown:
+            return f"home assistant has no notify.{service}; look for the name of the phone among its actions"
+        seconds = asyncio.get_running_loop().time()
+        return next((why for why, at in self._refused.values() if seconds < at + 2 * HOME_PHONE_AGAIN_S), "")
 
     async def recall(self) -> None:
         """What an earlier process showed; what was pressed meanwhile was not heard, so it is shown again."""
@@ -104,6 +109,7 @@ class Board:
                 self.left_out = True
                 return
             shown = Shown(now.question.nonce, digest(now.question), now.question.expires_at, {})
+            self._shown[call_id] = shown
         if shown is None:
             return
         if now is not None:
@@ -131,7 +137,7 @@ class Board:
             for phone in self._phones
             if phone.service in wanted
             and shown.on.get(phone.service) != wanted[phone.service]
-            and self._refused.get(phone.service, ("", 0.0))[1] <= seconds
+            and seconds >= self._refused.get(phone.service, ("", float("-inf")))[1] + HOME_PHONE_AGAIN_S
         ]
 
     async def _show(self, now: OpenQuestion, wanted: Mapping[str, str], shown: Shown) -> None:
@@ -164,7 +170,7 @@ class Board:
         why = f"home assistant does not write to notify.{service}: {refused.problem.detail}"
         if service not in self._refused:
             _log.warning("%s", why)
-        self._refused[service] = why, asyncio.get_running_loop().time() + HOME_PHONE_AGAIN_S
+        self._refused[service] = why, asyncio.get_running_loop().time()
 
     async def _clear(self, call_id: str, wanted: Mapping[str, str]) -> None:
         shown = self._shown.get(call_id)

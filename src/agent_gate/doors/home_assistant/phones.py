@@ -62,6 +62,11 @@ class Line:
     def trouble(self) -> str:
         return self._client.trouble or ("" if self.number else _DEAF)
 
+    def reaches(self, service: str) -> bool:
+        """Whether the home knows this phone, as far as the home is known."""
+        home = self._client.home
+        return not home.is_ready or ("notify", service) in home.services
+
     async def show(self, service: str, tag: str, title: str, text: str, buttons: Sequence[Button], left_s: int) -> None:
         """Not while nobody would hear the answer; `left_s` after which the phone takes it away by itself."""
         if not self.number:

@@ -49,7 +49,7 @@ class Calls:
     ) -> Outcome:
         """An outcome, or that a person is asked; the call itself goes on when the caller is cancelled."""
         wish = self._left_open.wish(tool, args)
-        earlier = self._left_open.take(wish) if request_id is None else None
+        earlier = await self._left_open.take(wish) if request_id is None else None
         own_id = request_id or (earlier.request_id if earlier else self._left_open.new_id(wish))
         request = CallRequest(
             self.agent, tool, args, self._project, own_id, confirmed, wait=False, is_plain=True, door=STDIO_DOOR

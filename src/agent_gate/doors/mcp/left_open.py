@@ -78,14 +78,25 @@ class LeftOpenCalls:
             self._calls[call_id] = LeftOpen(call_id, request_id, own[1], expires_at)
         return own is not None
 
-    def take(self, wish: str) -> LeftOpen | None:
+    async def take(self, wish: str) -> LeftOpen | None:
         """The oldest call of this wish that nobody waits for; who gets it waits for it now."""
         now = self._gate.clock.now()
         self._calls = {call_id: one for call_id, one in self._calls.items() if one.followed or one.expires_at > now}
-        found = next((one for one in self._calls.values() if one.wish == wish and not one.followed), None)
-        if found is not None:
-            found.followed = True
-        return found
+        while found := next((one for one in self._calls.values() if one.wish == wish and not one.followed), None):
+            if not await self._is_untaken(found.call_id):
+                self._calls.pop(found.call_id, None)
+            elif not found.followed:
+                found.followed = True
+                return found
+        return None
+
+    async def _is_untaken(self, call_id: str) -> bool:
+        """Another process of this agent may have handed its outcome over."""
+        ledger = self._gate.ledger
+        if await ledger.question(call_id) is not None:
+            return True
+        waiting = await ledger.waiting_results(self._agent.id, WAITING_RESULTS_SHOWN_MAX)
+        return call_id in waiting or len(waiting) == WAITING_RESULTS_SHOWN_MAX
 
     def put(self, call_id: str, request_id: str, wish: str, expires_at: float) -> LeftOpen:
         """A person is asked; who made the call still waits for it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
@@ -45,6 +47,8 @@ def wire() -> Iterator[tuple[int, int]]:
     try:
         yield reading, writing
     finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()  # what was printed and still waits in a buffer is not the client's
         # Not closed: a thread may still read or write there.
         os.dup2(reading, 0)
         os.dup2(writing, 1)
@@ -63,7 +67,8 @@ class Conversation:
 
     def __init__(self, door: McpDoor, lines: Lines, ended: asyncio.Event) -> None:
         self._door, self._lines, self._ended = door, lines, ended
-        self._unanswered: set[str] = set()
+        self._unanswered: Counter[str] = Counter()
+        """By id: nothing keeps a client from using one for several requests."""
         self._answered = asyncio.Event()
 
     async def hold(self) -> None:
@@ -113,6 +118,7 @@ class Conversation:
         try:
             message = message_in(line)
         except Unreadable as error:
+            self._unanswered[str(error.answer.id)] += 1
             await answers.send(SessionMessage(error.answer))
             return
         await self._until_unanswered_are_below(REQUESTS_IN_FLIGHT_MAX)
@@ -122,16 +128,16 @@ class Conversation:
     def _note(self, message: JSONRPCMessage) -> None:
         """A request that is cancelled gets no answer, and a subscription only when it ends."""
         if isinstance(message, JSONRPCRequest) and message.method != "subscriptions/listen":
-            self._unanswered.add(str(message.id))
+            self._unanswered[str(message.id)] += 1
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._discard((message.params or {}).get("requestId"))
 
     def _discard(self, id: Json) -> None:
-        self._unanswered.discard(str(id))
+        self._unanswered -= Counter((str(id),))
         self._answered.set()
 
     async def _until_unanswered_are_below(self, count: int) -> None:
-        while len(self._unanswered) >= count:
+        while self._unanswered.total() >= count:
             self._answered.clear()
             await self._answered.wait()
 
