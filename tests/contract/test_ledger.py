@@ -423,7 +423,7 @@ class TestGroups:
             work(pending=PendingRow("r", "t", b"{}", "t", NOW, float("inf"))),
             work(entries=(structs.replace(fact(), body=b"\xff"),)),
             work(charges=(Charge("x", 2**70, 1, 1, 1, 1012),)),
-            work(entries=(structs.replace(fact(), agent_id=object()),)),  # type: ignore[arg-type]
+            work(entries=(structs.replace(fact(), agent_id=object()),)),
         ],
         ids=["a moment beyond time", "a body that is no text", "a number beyond 64 bits", "a value of no kind"],
     )

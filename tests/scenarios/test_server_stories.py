@@ -43,6 +43,7 @@ from tests.gates import (
     reader,
     rows,
     soon,
+    until,
 )
 
 THOROUGH = os.environ.get("AGENT_GATE_THOROUGH") == "1"
@@ -255,6 +256,7 @@ class Story:
             self._examine_answers(wish, outcome)
             if outcome.ended_at is not None and outcome.ended_at > over_at:
                 wish.answers.append(outcome)
+        await until(lambda: not self.gate._tasks)  # an outcome that nobody took is just being kept
         waiting = {o.call_id for agent in AGENTS for o in await Mailbox(self.gate).results(agent)}
         self._examine_ledger(waiting)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,12 @@ from agent_gate.config import HomeApproverConfig
 from agent_gate.model.entry import Work
 from agent_gate.model.errors import StorageError
 from agent_gate.simulated_home import Running
+from agent_gate.simulated_home.faults import Unsupported
+from agent_gate.simulated_home.services import Call
 from tests.gates import sender, soon, until
 from tests.phones import GUEST, PIXEL, AtHome, at_home, home_config
+
+BOARD_PAUSE = "agent_gate.doors.home_assistant.board.HOME_PHONE_AGAIN_S"
 
 
 async def test_a_question_that_is_asked_while_the_home_is_away_is_shown_when_it_is_back(
@@ -41,32 +46,38 @@ async def test_nothing_is_sent_where_the_answer_could_not_be_heard(tmp_path: Pat
         assert people.shown() == []
 
 
-async def test_a_phone_that_the_home_does_not_know_keeps_no_other_waiting(
-    tmp_path: Path, running: Running, acts: list[str], caplog: pytest.LogCaptureFixture
+async def test_a_phone_that_the_home_does_not_know_is_told_of_before_anything_is_asked(
+    tmp_path: Path, running: Running
 ) -> None:
     phones = HomeApproverConfig("anna", "notify.mobile_app_lost"), HomeApproverConfig("bob", f"notify.{GUEST}")
-    async with at_home(tmp_path, running, sender(acts), config=home_config(running, *phones)) as people:
-        _, shown = await people.ask("one", phone=GUEST)
-        await people.ask("two", phone=GUEST)
-        assert "home assistant does not write to notify.mobile_app_lost: " in people.approvals.trouble
-        people.press(shown, "Allow")
-        await until(lambda: acts == ["one"])
-    assert caplog.text.count("does not write to notify.mobile_app_lost") == 1
+    async with at_home(tmp_path, running, sender([]), config=home_config(running, *phones)) as people:
+        assert people.approvals.trouble == (
+            "home assistant has no notify.mobile_app_lost; look for the name of the phone among its actions"
+        )
+        assert not people.approvals.healthy()
 
 
-async def test_a_phone_that_was_not_known_is_tried_again_after_a_while(
-    tmp_path: Path, running: Running, monkeypatch: pytest.MonkeyPatch
+async def test_a_phone_that_refuses_keeps_no_other_waiting_and_is_tried_again_after_a_while(
+    people: AtHome, acts: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.home_assistant.board.HOME_PHONE_AGAIN_S", 0.0)
-    pixel = running.home.services["notify", PIXEL]
-    running.home.unregister("notify", PIXEL)
-    async with at_home(tmp_path, running, sender([])) as people:
-        call_id, _ = await people.ask(phone=GUEST)
-        await until(lambda: people.approvals.trouble)
-        running.home.register(pixel)
-        await people.hall.desk.pause(people.hall.identities.approvers["anna"])
-        await people.notification(call_id)
-        await until(people.approvals.healthy)
+    monkeypatch.setattr(BOARD_PAUSE, 3_600.0)
+    pixel = people.home.services["notify", PIXEL]
+    people.home.register(replace(pixel, work=_unconnected))
+    one, shown = await people.ask("one", phone=GUEST)
+    two, _ = await people.ask("two", phone=GUEST)
+    assert people.approvals.trouble == f"home assistant does not write to notify.{PIXEL}: device not connected"
+    people.press(shown, "Allow")
+    await until(lambda: acts == ["one"])
+    people.home.register(pixel)
+    monkeypatch.setattr(BOARD_PAUSE, 0.0)
+    await people.notification(two)
+    await until(people.approvals.healthy)
+    assert people.about(one) == []
+    assert caplog.text.count("device not connected") == 1
+
+
+async def _unconnected(_: Call) -> None:
+    raise Unsupported("device not connected")
 
 
 async def test_more_presses_than_can_be_looked_at_are_turned_away(people: AtHome) -> None:

@@ -55,9 +55,9 @@ class Board:
     @property
     def trouble(self) -> str:
         """A refusal is told until it would have come again, were there something to say."""
-        unknown = (phone.service for phone in self._phones if not self._line.reaches(phone.service))
-        for service in unknown:
-            return f"home assistant has no notify.{service}; look for the name of the phone among its actions"
+        unknown = next((phone.service for phone in self._phones if not self._line.reaches(phone.service)), None)
+        if unknown is not None:
+            return f"home assistant has no notify.{unknown}; look for the name of the phone among its actions"
         seconds = asyncio.get_running_loop().time()
         return next((why for why, at in self._refused.values() if seconds < at + 2 * HOME_PHONE_AGAIN_S), "")
 

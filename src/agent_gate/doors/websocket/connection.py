@@ -57,6 +57,8 @@ class Connection:
             for task in self._answering:
                 self._lingering.add(task)
                 task.add_done_callback(self._lingering.discard)
+            if self._plans:  # as long as one goes on, this counts among the agent's connections
+                await asyncio.wait(self._plans)
 
     async def _take(self, text: str) -> None:
         try:
@@ -104,8 +106,10 @@ class Connection:
                 await self._keep(outcome)
 
     async def _keep(self, outcome: Outcome) -> None:
-        """The agent went before it could be told how its call ended."""
+        """The agent went before it could be told how its call ended; one that goes on is left for it at its end."""
         hall = self._session.hall
+        if outcome.status is Status.PENDING_APPROVAL:
+            return
         if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
             await hall.mailbox.keep(self._session.agent, outcome)
 
