@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 from agent_gate.doors.mcp.calls import Calls
+from agent_gate.doors.mcp.lines import Lines
 from agent_gate.model.outcome import Status
-from tests.gates import PATIENCE_S
+from tests.gates import PATIENCE_S, soon
 from tests.unit.doors.test_mcp_calls import BOT, a_door, answer, call
 
 
@@ -34,7 +36,29 @@ def test_what_was_printed_does_not_reach_the_client_at_the_end_either() -> None:
         "    os.write(writing, b'protocol')\n"
     )
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, timeout=PATIENCE_S, env=env, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=PATIENCE_S, env=env, check=True)
     assert (done.stdout, done.stderr) == (b"protocol", b"printed and not flushed\n")
+
+
+async def test_descriptors_that_do_not_wait_are_waited_for() -> None:
+    reading, given = os.pipe()
+    taken, writing = os.pipe()
+    for number in (reading, writing):
+        os.set_blocking(number, False)
+    lines = Lines(reading, writing)
+    first = asyncio.create_task(anext(aiter(lines)))
+    long = asyncio.create_task(lines.write(b"x" * 1_000_000))
+    await asyncio.sleep(0)
+    os.write(given, b"line\n")
+    assert await soon(first) == b"line"
+    assert len(await asyncio.to_thread(_all_of, taken, 1_000_001)) == 1_000_001
+    await soon(long)
+    for number in (given, taken):
+        os.close(number)
+
+
+def _all_of(number: int, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        data += os.read(number, 65_536)
+    return data

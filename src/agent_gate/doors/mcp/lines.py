@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import select
 import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -64,7 +65,7 @@ class Lines:
         while chunk:
             self._room.acquire()
             try:
-                chunk = os.read(self._reading, PIPE_CHUNK_BYTES)
+                chunk = _read_some(self._reading)
             except OSError:
                 chunk = b""
             self._tell(self._chunks.put_nowait, chunk)
@@ -74,7 +75,7 @@ class Lines:
             data, written = self._unwritten.get()
             try:
                 while data:
-                    data = data[os.write(self._writing, data) :]
+                    data = data[_write_some(self._writing, data) :]
             except OSError as error:
                 self._tell(_fail, written, error)
             else:
@@ -85,6 +86,23 @@ class Lines:
             self._loop.call_soon_threadsafe(what, *args)
         except RuntimeError:  # the loop is closed: nobody waits any more
             return
+
+
+def _read_some(number: int) -> bytes:
+    """Waits also where whoever shares the descriptor has set it not to."""
+    while True:
+        try:
+            return os.read(number, PIPE_CHUNK_BYTES)
+        except BlockingIOError:
+            select.select((number,), (), ())
+
+
+def _write_some(number: int, data: bytes) -> int:
+    while True:
+        try:
+            return os.write(number, data)
+        except BlockingIOError:
+            select.select((), (number,), ())
 
 
 def _succeed(written: asyncio.Future[None]) -> None:
