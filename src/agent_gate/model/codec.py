@@ -46,6 +46,10 @@ def canonical(value: Json) -> bytes:
         data = orjson.dumps(value, option=_OPTIONS)
     except TypeError as error:
         raise CodecError(f"not serialisable: {error}") from None
+    if data[0] in b"{[" and _MAY_DIFFER(data):
+        # Most often it is a float such as 21.0, which is written as the integer that it is.
+        value = _with_whole_numbers(value, CANONICAL_DEPTH_MAX)
+        data = orjson.dumps(value, option=_OPTIONS)
     if data[0] not in b"{[" or _MAY_DIFFER(data) or (not data.isascii() and _ASTRAL(data)):
         parts: list[str] = []
         _write(value, parts, 0)
@@ -53,6 +57,17 @@ def canonical(value: Json) -> bytes:
     if b"null" in data:
         _refuse_non_finite(value)
     return data
+
+
+def _with_whole_numbers(value: Json, depth_left: int) -> Json:
+    kind = type(value)
+    if kind is float:
+        return int(value) if value.is_integer() and abs(value) <= INTEGER_MAX else value
+    if kind is dict and depth_left:
+        return {key: _with_whole_numbers(item, depth_left - 1) for key, item in value.items()}
+    if kind in (list, tuple) and depth_left:
+        return [_with_whole_numbers(item, depth_left - 1) for item in value]
+    return value
 
 
 def sha256_hex(data: bytes) -> str:

@@ -46,7 +46,7 @@ async def test_descriptors_that_do_not_wait_are_waited_for() -> None:
     for number in (reading, writing):
         os.set_blocking(number, False)
     lines = Lines(reading, writing)
-    first = asyncio.create_task(anext(aiter(lines)))
+    first = asyncio.ensure_future(anext(aiter(lines)))
     long = asyncio.create_task(lines.write(b"x" * 1_000_000))
     await asyncio.sleep(0)
     os.write(given, b"line\n")

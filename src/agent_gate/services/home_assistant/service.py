@@ -68,7 +68,7 @@ class HomeAssistantService:
                 await self.client.start()
             except AuthRefused as error:
                 raise TokenRefused(
-                    f"the token of Home Assistant is refused: {error}",
+                    str(error),
                     suggestion=f"make one in your profile there, and run `agent-gate owner set {CONTACT_KEY}`",
                 ) from None
             snapshots = Snapshots(self.client.home, self._ledger, self._clock, self._settings.snapshot_interval_seconds)
