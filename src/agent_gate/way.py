@@ -128,9 +128,7 @@ class Way:
             return self._unrecorded(passage, Problem(2003, f"the gate itself failed: {type(error).__name__}"))
         finally:
             passage.release()
-        return self._unrecorded(
-            passage, Problem(5002, "the world moved too often under this call", "try again")
-        )
+        return self._unrecorded(passage, Problem(5002, "the world moved too often under this call", "try again"))
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
@@ -369,6 +367,7 @@ class Way:
                 return await self._settle(passage, prepared, verdict, Ending.denied(problem))
             case RequestTaken(call_id, input_hash):
                 assert passage.claim is not None
+                passage.promised = False  # the outcome that is told now is another call's
                 if input_hash == passage.claim.input_hash:
                     return await self._outcome_of_other(call_id, passage.request.wait)
                 problem = other_arguments(passage.claim.request_id)

@@ -105,7 +105,11 @@ def test_a_held_call_tells_what_it_reserves() -> None:
     charges = (Charge("budget", 7, 1, 3, 10, 1013),)
     body = restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s", charges).body)
     assert body["reserved"] == [["budget", 7, 3]]
-    assert (body["nonce"], body["bound_hash"], body["expires_at"]) == ("nonce", BOUND.bound_hash, "2026-03-04T12:01:00.000000Z")
+    assert (body["nonce"], body["bound_hash"], body["expires_at"]) == (
+        "nonce",
+        BOUND.bound_hash,
+        "2026-03-04T12:01:00.000000Z",
+    )
     assert "reserved" not in restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s").body)
 
 

@@ -28,7 +28,7 @@ from agent_gate import __version__
 from agent_gate.doors.mcp.calls import Calls, Progress
 from agent_gate.doors.mcp.listing import GATE_RESULT, RESULT_TOOL, listed
 from agent_gate.doors.mcp.names import by_client_name
-from agent_gate.doors.mcp.results import asked, result_of
+from agent_gate.doors.mcp.results import agreed, asked, result_of
 from agent_gate.doors.shapes import offered_to
 from agent_gate.doors.wire import mcp_error_of_outcome
 from agent_gate.model.approval import Approver
@@ -138,10 +138,12 @@ class McpDoor:
         return await self._shown(outcome)
 
     async def _shown(self, outcome: Outcome) -> CallToolResult:
-        found = None
-        if outcome.status is Status.PENDING_APPROVAL:
-            found = await self._gate.ledger.question(outcome.call_id)
-        return result_of(outcome, asked(found[0], found[2], self._approvers) if found else "")
+        waits = ""
+        if outcome.status is Status.PENDING_APPROVAL and (found := await self._gate.ledger.question(outcome.call_id)):
+            question, resolution, approved_by = found
+            is_agreed = resolution == "approved"
+            waits = agreed(approved_by) if is_agreed else asked(question, approved_by, self._approvers)
+        return result_of(outcome, waits)
 
 
 def _progress_of(context: Context) -> Progress | None:

@@ -57,6 +57,12 @@ def asked(question: Question, approved_by: Sequence[str], approvers: Sequence[Ap
     return "\n".join(map(one_line, lines))
 
 
+def agreed(approved_by: Sequence[str]) -> str:
+    """How to come back for what a person has agreed to: the process that was to perform it may be gone."""
+    names = ", ".join(approved_by)
+    return one_line(f"approved by {names}: make the same call again, with the same arguments, to get its outcome")
+
+
 def _who(question: Question, approvers: Sequence[Approver]) -> str:
     names = [approver.id for approver in approvers if not_entitled(question, approver) is None]
     roles = " and ".join(question.approver_roles)
