@@ -246,6 +246,7 @@ class Gate(Imagining):
             if passage.question is not None and not passage.agreed:
                 await self._stages.holder.withdraw(passage.question)
             await asyncio.wait({passage.waiter(patient=True)}, timeout=BREAK_OFF_LOOK_S)
+        self._stages.performer.forget(passage.call_id)
         return passage.outcome
 
     def end_run(self, run_id: str) -> None:

@@ -394,6 +394,7 @@ class Way:
         )
         if not isinstance(committed, RequestTaken):
             return outcome
+        passage.promised = False
         assert passage.claim is not None
         if committed.input_hash == passage.claim.input_hash:
             return await self._outcome_of_other(committed.call_id, passage.request.wait)

@@ -82,6 +82,10 @@ class Performer:
         if alarm is not None:
             alarm.ring_now()
 
+    def forget(self, call_id: str) -> None:
+        """The call is over, whether or not its act was broken off."""
+        self._broken_off.discard(call_id)
+
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
         """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
         return await self._within_time(prepared, prepared.keep, acted=False) if prepared.keep else None
