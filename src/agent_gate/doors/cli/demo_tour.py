@@ -1,4 +1,4 @@
-"""The tour behind `agent-gate demo`: a real gate in a temporary directory, nothing staged."""
+"""The tour behind `agent-gate demo`: a real gate in a temporary directory, before a simulated home; nothing staged."""
 
 from __future__ import annotations
 
@@ -6,55 +6,44 @@ import asyncio
 import sqlite3
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool, transition
+from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool
+from agent_gate.config import HomeAssistantConfig
 from agent_gate.history.verify import verify
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
 from agent_gate.plans import run_plan
+from agent_gate.simulated_home import simulated_home
 
 POLICY: dict[str, Json] = {
     "version": 1,
     "rules": [
-        {"pattern": "door.unlock(*)", "action": "deny", "description": "doors stay shut"},
-        {"pattern": "door.*", "action": "allow"},
-        {"pattern": "light.*", "action": "allow"},
-        {"pattern": "heating.set(*)", "action": "allow", "when": "inputs['celsius'] <= 22"},
+        {"pattern": "ha_get_*", "action": "allow"},
+        {"pattern": "ha_call_service(light.*)", "action": "allow"},
+        {"pattern": "ha_call_service(cover.*)", "action": "allow"},
+        {"pattern": "ha_call_service(scene.*)", "action": "allow"},
+        {"pattern": "ha_call_service(lock.*)", "action": "deny", "description": "doors stay as they are"},
+        {
+            "pattern": "ha_call_service(climate.*)",
+            "action": "allow",
+            "when": "get(inputs, 'data.temperature', 99) <= 22",
+        },
         {"pattern": "state.*", "action": "allow"},
         {"pattern": "mail.send(*)", "action": "ask"},
         {"pattern": "gate.revert(*)", "action": "allow"},
     ],
     "boundary": "deny_by_default",
-    "limits": {"budget": {"daily": 6}},
+    "limits": {"budget": {"daily": 9}},
 }
-
-
-@tool("door.lock", effect="write", risk="low")
-async def lock(door: str) -> dict[str, str]:
-    """Lock a door."""
-    return {"door": door, "is": "locked"}
-
-
-@tool("door.unlock", effect="write")
-async def unlock(door: str) -> dict[str, str]:
-    """Unlock a door."""
-    return {"door": door, "is": "unlocked"}
 
 
 @tool("mail.send", effect="write", secret=["password"])
 async def send(to: str, password: str) -> dict[str, str]:
     """Send a mail; the password never reaches the record."""
     return {"sent_to": to, "with_password_of_length": str(len(password))}
-
-
-@transition(
-    "heating.set", schema={"type": "object", "properties": {"celsius": {"type": "number"}}, "required": ["celsius"]}
-)
-def set_heating(inputs: dict[str, Json], state: dict[str, Json]) -> tuple[dict[str, Json], str]:
-    """Remember the wanted temperature."""
-    return {**state, "celsius": inputs["celsius"]}, f"heating at {inputs['celsius']}"
 
 
 def main(once: bool) -> None:
@@ -65,36 +54,65 @@ def main(once: bool) -> None:
 
 
 async def _tour(db: Path, pause: Callable[[], None]) -> None:
-    agent = Agent("kitchen-bot", roles=("admin",))
-    anna = Approver("anna")
-    async with open_gate(POLICY, db, tools=[lock, unlock, send, set_heating], agent=agent, approvers=[anna]) as gate:
-        _scene("1. An allowed call is performed and written down.")
-        _show(await gate.call("door.lock", door="front"))
-        pause()
-        _scene("2. A denied one is not, and says which rule spoke and what would change it.")
-        _show(await gate.call("door.unlock", door="front"))
-        pause()
-        _scene("3. A rule may look at the arguments: 21 degrees pass, 30 do not.")
-        warm = await gate.call("heating.set", celsius=21)
-        _show(warm)
-        _show(await gate.call("heating.set", celsius=30))
-        pause()
+    agent, anna = Agent("kitchen-bot", roles=("admin",)), Approver("anna")
+    async with (
+        simulated_home() as running,
+        open_gate(
+            POLICY,
+            db,
+            tools=[send],
+            agent=agent,
+            approvers=[anna],
+            home_assistant=HomeAssistantConfig(running.url, running.token),
+        ) as gate,
+    ):
+        print(f"a simulated home at {running.url}, and a gate before it")
+        dark = await _at_home(gate, pause)
         _scene("4. Where the policy asks, a person answers; the agent may not answer for itself.")
         await _asked(gate, anna)
         pause()
-        _scene("5. A plan is simulated before it is run: nothing is written, nobody is asked.")
-        plan = Plan((PlanStep("heating.set", {"celsius": 18}), PlanStep("door.unlock", {"door": "back"})))
-        for outcome in (await run_plan(gate, plan, simulate=True)).outcomes:
+        _scene("5. A plan is simulated before it is run: nothing is done or written, nobody is asked.")
+        steps = (PlanStep("state.set", {"path": "/night", "value": True}), PlanStep(*_service("lock.unlock", _DOOR)))
+        for outcome in (await run_plan(gate, Plan(steps), simulate=True)).outcomes:
             _show(outcome)
         pause()
-        _scene("6. What was done can be undone, as a new fact in the same history.")
-        _show(await gate.call("gate.revert", call_id=warm.call_id))
+        _scene("6. What was done can be undone, as a new call in the same history.")
+        _show(await gate.call("gate.revert", call_id=dark.call_id))
+        _show(await gate.call("ha_get_state", entity_id="light.kitchen_lights"))
         pause()
         _scene("7. The budget of the day holds, also for fifty calls at once.")
-        outcomes = await asyncio.gather(*(gate.call("door.lock", door=f"door {number}") for number in range(50)))
+        calls = (gate.call(*_service("light.toggle", "light.bed_light")) for _ in range(50))
+        outcomes = await asyncio.gather(*calls)
         print(f"   {sum(outcome.ok for outcome in outcomes)} performed, the others: {outcomes[-1].error}")
         pause()
     _verified(db, pause)
+
+
+SIGNATURES_SHOWN, SAID_CHARS = 2, 240
+_DOOR = "lock.front_door"
+
+
+async def _at_home(gate: Gate, pause: Callable[[], None]) -> Outcome:
+    _scene("1. An allowed call is performed and written down; an area is judged light by light.")
+    dark = await gate.call("ha_call_service", domain="light", service="turn_off", target={"area_id": "kitchen"})
+    _show(dark)
+    pause()
+    _scene("2. A denied one is not, and says which rule spoke; a scene with the lock in it is no way around.")
+    _show(await gate.call(*_service("lock.unlock", _DOOR)))
+    _show(await gate.call("ha_activate_scene", entity_id="scene.good_night"))
+    pause()
+    _scene("3. A rule may look at the arguments: 21 degrees pass, 30 do not.")
+    for celsius in (21, 30):
+        _show(await gate.call(*_service("climate.set_temperature", "climate.hvac", temperature=celsius)))
+    pause()
+    return dark
+
+
+def _service(name: str, entity_id: str, **data: Json) -> tuple[str, dict[str, Json]]:
+    """The tool and its arguments by which a service is called."""
+    domain, _, service = name.partition(".")
+    args: dict[str, Json] = {"domain": domain, "service": service, "entity_id": entity_id}
+    return "ha_call_service", args | ({"data": data} if data else {})
 
 
 async def _asked(gate: Gate, approver: Approver) -> None:
@@ -116,8 +134,8 @@ def _verified(db: Path, pause: Callable[[], None]) -> None:
     _scene("   …until somebody edits one byte of it.")
     with sqlite3.connect(db) as connection:
         connection.execute(
-            "UPDATE entries SET body = replace(body, 'locked', 'opened')"
-            " WHERE kind = 'settled' AND body LIKE '%locked%'"
+            "UPDATE entries SET body = replace(body, 'kitchen', 'chicken')"
+            " WHERE kind = 'settled' AND body LIKE '%kitchen%'"
         )
     connection.close()
     report = verify(db)
@@ -129,8 +147,10 @@ def _scene(text: str) -> None:
 
 
 def _show(outcome: Outcome) -> None:
-    said = outcome.error or outcome.message or outcome.data or ""
-    print(f"   {', '.join(outcome.signatures)}\n      -> {outcome.status.value}: {said}")
+    said = str(outcome.error or outcome.message or outcome.data or "")
+    others = len(outcome.signatures) - SIGNATURES_SHOWN
+    signatures = ", ".join(outcome.signatures[:SIGNATURES_SHOWN]) + (f" and {others} more" if others > 0 else "")
+    print(f"   {signatures}\n      -> {outcome.status.value}: {textwrap.shorten(said, SAID_CHARS, placeholder=' …')}")
 
 
 def _no_pause() -> None: ...
