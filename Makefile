@@ -39,7 +39,7 @@ check: install ## lint, format, types and layers, without running a test
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
 
-bench: $(VENV)/.installed-bench ## measure speed against peers and raw limits
+bench: $(VENV)/.installed-bench ## measure speed against peers and raw limits; ARGS="server ledger" picks parts
 	$(BIN)/python -m bench $(ARGS)
 
 format: install ## repair what ruff can repair

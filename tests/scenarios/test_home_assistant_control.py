@@ -10,13 +10,14 @@ from unittest.mock import patch
 
 import pytest
 
-from agent_gate import Gate
+from agent_gate import Gate, run_plan
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.outcome import Status
+from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.ports import Unobserved
 from agent_gate.services.home_assistant.home import RegistryEntry as Placed
 from agent_gate.simulated_home import RegistryEntry
-from tests.gates import ASK_ALL, a_gate, approve, code_of, entries, outcome_of, pending, soon, until
+from tests.gates import ALLOW_ALL, ASK_ALL, a_gate, approve, code_of, entries, outcome_of, pending, soon, until
 from tests.scenarios.home_gates import a_gate_at_home, call_service, known_home
 
 KITCHEN = ["light.ceiling_lights", "light.kitchen_lights"]
@@ -245,6 +246,15 @@ async def test_a_call_that_takes_too_long_is_unknown(tmp_path: Path) -> None:
         home.hold_answers()
         with patch("agent_gate.services.home_assistant.control.HOME_SERVICE_S", 0.05):
             outcome = await call_service(gate, "light.turn_off", KITCHEN[0])
+        assert (outcome.status, code_of(outcome), len(home.calls)) == (Status.UNKNOWN, 2007, 1)
+
+
+async def test_a_call_that_the_end_of_its_run_cuts_off_is_unknown_too(tmp_path: Path) -> None:
+    args = {"domain": "light", "service": "turn_off", "entity_id": KITCHEN[0]}
+    async with a_gate_at_home(tmp_path, {**ALLOW_ALL, "global_timeout_seconds": 1}) as (gate, home):
+        home.hold_answers()
+        result = await soon(run_plan(gate, Plan((PlanStep("ha_call_service", args),), "test")))
+        [outcome] = result.outcomes
         assert (outcome.status, code_of(outcome), len(home.calls)) == (Status.UNKNOWN, 2007, 1)
 
 

@@ -168,6 +168,7 @@ async def test_where_all_is_as_before_there_is_nothing_to_do(tmp_path: Path) -> 
         ("notify.mobile_app_pixel", {"data": {"message": "hello"}}, "changed nothing that can be brought back"),
         ("script.turn_on", {"entity_id": "script.movie_time"}, "`script.turn_on`: what it set off cannot be known"),
         ("script.movie_time", {}, "`script.movie_time`: what it set off cannot be known"),
+        ("script.movie_time", {}, "`input_boolean.movie_mode`: it was changed too, and what it was"),
     ],
 )
 async def test_what_cannot_be_taken_back_is_said(tmp_path: Path, service: str, args: dict[str, Any], told: str) -> None:

@@ -290,6 +290,8 @@ HOME_STARTING_INTERVAL_S = 1.0
 """Between two looks whether a server that starts is running."""
 HOME_SETTLE_S = 0.5
 """Registries change in bursts: how long after the first change they are read again."""
+HOME_SETTLED_S = 3.0
+"""How long a call that names an area or the like waits for that."""
 HOME_CONTEXTS_MAX = 1_000
 """Causes of changes that are remembered while calls of services are under way."""
 HOME_PHONE_LINES_MAX, HOME_PHONE_LINE_CHARS = 9, 36

@@ -32,7 +32,7 @@ _ENTITY_DOMAINS = (
 )
 
 
-BEYOND = ("script", "automation", "shell_command", "rest_command", "python_script")
+BEYOND = ("script", "automation", "shell_command", "rest_command", "python_script", "conversation")
 """Domains whose services set off what nobody can know by looking at the call."""
 
 _SERVICE_OF_DOMAIN = re.compile(r"ha_call_service\(([a-z0-9_]+)\.")

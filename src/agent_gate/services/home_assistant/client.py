@@ -118,8 +118,12 @@ class HomeClient:
         data: Mapping[str, Json],
         wants_response: bool,
         timeout_s: float,
+        only_live: bool = False,
     ) -> Called:
-        """Over the WebSocket; by REST only where that is down before anything was sent."""
+        """Over the WebSocket; by REST only where that is down before anything was sent.
+
+        `only_live`: not even then, because who calls goes by what the connection has told until now.
+        """
         fields: dict[str, Json] = {"domain": domain, "service": service, "service_data": dict(data)}
         if target:
             fields["target"] = dict(target)
@@ -131,6 +135,8 @@ class HomeClient:
                 context_id = _context_id(result)
                 changed = self._echoes.of(context_id) if context_id else ()
                 return Called(context_id, changed, result.get("response"))
+        if only_live:
+            raise self._unreachable(Lost("the connection was lost", sent=False))
         return await self._call_by_rest(domain, service, {**data, **(target or {})}, wants_response, timeout_s)
 
     async def fire_event(self, event_type: str, data: Mapping[str, Json]) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.home_assistant import HA_ACTIVATE_SCENE, HA_CALL_SERVICE, HA_FIRE_EVENT
-from agent_gate.model.limits import HOME_SERVICE_S
+from agent_gate.model.limits import HOME_SERVICE_S, HOME_SETTLED_S
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.signature_ha import ALL, scene_call
+from agent_gate.policy.signature_ha import ALL, named_in, scene_call
 from agent_gate.ports import Binding, Clock, Hand, Judge, Moved
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.firing import event_binding, refuse_undo
@@ -40,6 +42,9 @@ class Control:
         self._client, self._clock = client, clock
 
     async def bind_service(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+        home = self._client.home
+        if home.is_live and not home.is_settled and _names_places(args):
+            await self._settled()
         return self._binding(request, args, judge)
 
     async def bind_scene(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
@@ -47,6 +52,12 @@ class Control:
 
     async def bind_event(self, _: CallRequest, args: Mapping[str, Json], __: Judge) -> Binding:
         return event_binding(self._client, args)
+
+    async def _settled(self) -> None:
+        """Registries are read again soon after they have changed; if not, the call is refused."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HOME_SETTLED_S):
+                await self._client.home.settled()
 
     def _binding(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         try:
@@ -72,7 +83,7 @@ class Calling:
         self._refuse_other_reach()
         return kept_states(self.client.home, self.reach, self.clock.now())
 
-    async def act(self, _: BoundCall) -> Json:
+    async def act(self, bound: BoundCall) -> Json:
         self._refuse_other_reach()
         home, call = self.client.home, self.reach.call
         called = await self.client.call_service(
@@ -81,7 +92,8 @@ class Calling:
             target=_target(self.args),
             data=self.args.get("data") or {},
             wants_response=home.services[call.domain, call.service].response != "none",
-            timeout_s=HOME_SERVICE_S,
+            timeout_s=self._time_s(bound),
+            only_live=self.reach.is_expanded,
         )
         return _told(called, self.reach, home)
 
@@ -89,6 +101,13 @@ class Calling:
         """How everything that it reaches is now; what it will become is the home's to say."""
         found = (self.client.home.entity(entity_id) for entity_id in self.reach.targets)
         return {"entities": {entity.entity_id: {"now": entity.state} for entity in found if entity}}
+
+    def _time_s(self, bound: BoundCall) -> float:
+        """Over a little before the run's time is: what was sent and not answered is unknown, not cut off."""
+        ends_at = bound.request.run_ends_at
+        if ends_at is None:
+            return HOME_SERVICE_S
+        return min(HOME_SERVICE_S, 0.9 * max(0.0, ends_at - self.clock.monotonic()))
 
     def _refuse_other_reach(self) -> None:
         try:
@@ -113,7 +132,20 @@ def reach_now(home: Home, args: Mapping[str, Json]) -> Reach:
             code=2006,
             suggestion="try again in a moment, or name single entities",
         )
+    if reach.names_places and not home.is_settled:
+        raise ToolError(
+            "areas, devices or entities have just been changed, and are still being read",
+            code=2006,
+            suggestion="try again in a moment, or name single entities",
+        )
     return reach
+
+
+def _names_places(args: Mapping[str, Json]) -> bool:
+    try:
+        return bool(named_in(args).places)
+    except ArgumentError:
+        return False
 
 
 def _scene_service(args: Mapping[str, Json]) -> dict[str, Json]:

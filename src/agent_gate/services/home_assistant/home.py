@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent_gate.model.limits import HOME_ENTITIES_MAX
@@ -29,6 +30,8 @@ class Home:
         self._clock = clock
         self._in_step_at = clock.monotonic()
         self._is_ready = self._is_live = False
+        self._settled = asyncio.Event()
+        self._settled.set()
         self._sorted: list[str] | None = None
         self._places: Places | None = None
 
@@ -41,6 +44,14 @@ class Home:
     def is_live(self) -> bool:
         """Whether the connection feeds it now."""
         return self._is_live
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no registry is known to have changed since it was read."""
+        return self._settled.is_set()
+
+    async def settled(self) -> None:
+        await self._settled.wait()
 
     @property
     def age_s(self) -> float:
@@ -137,6 +148,13 @@ class Home:
         if floors is not None:
             self.floors = floors
         self._places = None
+
+    def settle(self, is_settled: bool) -> None:
+        """What the registries say is what the server has; or it is not, and they will be read again."""
+        if is_settled:
+            self._settled.set()
+        else:
+            self._settled.clear()
 
     def in_step(self, *, live: bool) -> None:
         """It is what the server has now; `live`: and stays so."""

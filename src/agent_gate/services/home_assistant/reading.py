@@ -23,14 +23,18 @@ def entity_of(row: Json) -> Entity | None:
     )
 
 
+_PICTURES = ("entity_picture", "entity_picture_local")
+_WITH_TOKENS = frozenset({"access_token", *_PICTURES})
+
+
 def _without_tokens(attributes: dict[str, Json]) -> dict[str, Json]:
     """Cameras and players tell by which token their picture is to be had by anybody; agents and ledgers need none."""
-    picture = attributes.get("entity_picture")
-    if picture is None and "access_token" not in attributes:
+    if _WITH_TOKENS.isdisjoint(attributes):
         return attributes
     kept = {name: value for name, value in attributes.items() if name != "access_token"}
-    if isinstance(picture, str):
-        kept["entity_picture"] = picture.partition("?")[0]
+    for name in _PICTURES:
+        if isinstance(picture := kept.get(name), str):
+            kept[name] = picture.partition("?")[0]
     return kept
 
 

@@ -25,6 +25,8 @@ CHANGED_BY: Mapping[str, str] = {
 }
 """Which part of the home is to be read again after which event."""
 PARTS = frozenset(CHANGED_BY.values())
+PLACES = PARTS - {"services"}
+"""Those by which it is known who is where."""
 
 _LISTS: Mapping[str, tuple[str, Callable[[Json], Any]]] = {
     "areas": ("config/area_registry/list", areas_of),

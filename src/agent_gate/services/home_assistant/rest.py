@@ -132,7 +132,7 @@ class Rest:
         timeout = httpx2.Timeout(timeout_s, connect=HOME_HANDSHAKE_S)
         try:
             async with (
-                asyncio.timeout(HOME_HANDSHAKE_S + timeout_s),
+                asyncio.timeout(timeout_s),
                 self._client.stream(
                     method, f"{self._url}{path}", params=params, timeout=timeout, **content
                 ) as response,

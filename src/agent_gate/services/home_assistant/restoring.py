@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.signature_ha import ServiceCall
 from agent_gate.ports import Moved
 from agent_gate.services.home_assistant.client import HomeClient
-from agent_gate.services.home_assistant.faults import Refused
+from agent_gate.services.home_assistant.faults import Refused, Unreachable
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import INVERSE, NOT_BY_SCENE, Moment
 
@@ -82,10 +83,12 @@ class Restoring:
         return canonical({"before": now})
 
     async def act(self, _: BoundCall) -> Json:
+        """All within the time of one service: what then is not answered is unknown, not a tool that hangs."""
         self._refuse_drift()
-        result = Result(self.findings)
+        result, loop = Result(self.findings), asyncio.get_running_loop()
+        ends_at = loop.time() + HOME_SERVICE_S
         for send in self.sends:
-            await self._send(send, result)
+            await self._send(send, result, ends_at - loop.time())
         return result.to_json()
 
     def _refuse_drift(self) -> None:
@@ -96,8 +99,9 @@ class Restoring:
         if not is_same:
             raise Moved("what is to be brought back has changed since it was judged; nothing was sent")
 
-    async def _send(self, send: Send, result: Result) -> None:
-        refusal: Refused | None = None
+    async def _send(self, send: Send, result: Result, timeout_s: float) -> None:
+        """Raises what went wrong only where nothing has been sent before: what is done in part is told as that."""
+        refusal: Refused | Unreachable | None = None
         changed: dict[str, Entity] = {}
         try:
             called = await self.client.call_service(
@@ -106,16 +110,17 @@ class Restoring:
                 target=send.target,
                 data=send.data,
                 wants_response=False,
-                timeout_s=HOME_SERVICE_S,
+                timeout_s=timeout_s,
+                only_live=True,
             )
             changed = {entity.entity_id: entity for entity in called.changed}
             result.context_ids.append(called.context_id)
-        except Refused as refused:
-            refusal = refused
+        except (Refused, Unreachable) as error:
+            refusal = error
         for entity_id in send.call.entities:
             now = changed.get(entity_id) or self.client.home.entity(entity_id)
             result.add(entity_id, Moment.of(now) if now else None, refusal)
-        if refusal and not result.restored:
+        if refusal and not result.restored and not result.context_ids:
             raise refusal
 
 
@@ -129,9 +134,10 @@ class Result:
         self._not_yet: dict[str, str] = {}
         self._not_restored = dict(findings.not_restored)
 
-    def add(self, entity_id: str, now: Moment | None, refusal: Refused | None) -> None:
+    def add(self, entity_id: str, now: Moment | None, refusal: ToolError | None) -> None:
         before = self._findings.to_restore[entity_id]
-        if now is not None and now.is_like(before):
+        # Nearly the same is as near as a lamp gets; where nothing was sent it may be what it was all the time.
+        if now is not None and (now == before if refusal else now.is_like(before)):
             self.restored[entity_id] = now.state
         elif refusal is not None:
             self._not_restored[entity_id] = refusal.problem.detail

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 
 from agent_gate.model.limits import HOME_SETTLE_S, HOME_STARTING_INTERVAL_S
@@ -14,7 +14,7 @@ from agent_gate.services.home_assistant.hearing import Hearing
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.link import Link
 from agent_gate.services.home_assistant.reading import entities_of, entity_of, services_of
-from agent_gate.services.home_assistant.registry import CHANGED_BY, PARTS, read_parts
+from agent_gate.services.home_assistant.registry import CHANGED_BY, PARTS, PLACES, read_parts
 from agent_gate.services.home_assistant.rest import Rest
 from agent_gate.services.home_assistant.things import Entity
 
@@ -39,6 +39,7 @@ class Sync:
     async def keep(self, link: Link) -> None:
         """In step for as long as the link lasts; ends only by Lost or Refused."""
         self._touched = {}
+        link.ended.add_done_callback(lambda _: self._home.out_of_step())
         await self._hearing.attach(link)
         self._home.version = link.version
         self._echoes.user_id = await _own_user(link)
@@ -49,13 +50,13 @@ class Sync:
             running = await _runs(link)
         self._take_outdated()
         await self._read_states(link, whole=True)
-        await read_parts(link, self._home, PARTS)
+        await self._read_parts(link, PARTS)
         self._home.in_step(live=True)
         self.stands.set()
         while True:
             await self._news.wait()
             await self._pause(HOME_SETTLE_S)
-            await read_parts(link, self._home, self._take_outdated())
+            await self._read_parts(link, self._take_outdated())
 
     def lost(self) -> None:
         """The link has ended."""
@@ -77,6 +78,10 @@ class Sync:
 
     async def _read_states(self, link: Link, *, whole: bool) -> None:
         await link.command("get_states", in_order=partial(self._merge, whole=whole))
+
+    async def _read_parts(self, link: Link, parts: Collection[str]) -> None:
+        await read_parts(link, self._home, parts)
+        self._home.settle(not self._outdated & PLACES)
 
     def _merge(self, rows: Json, *, whole: bool) -> None:
         """Take what was fetched, unless an event has said something newer since the subscription.
@@ -115,6 +120,7 @@ class Sync:
 
     def _part_changed(self, part: str, _: Mapping[str, Json]) -> None:
         self._outdated.add(part)
+        self._home.settle(not self._outdated & PLACES)
         self._news.set()
 
     def _take_outdated(self) -> set[str]:

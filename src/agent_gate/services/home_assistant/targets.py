@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_gate.model.errors import ToolError
@@ -25,8 +25,10 @@ from agent_gate.services.home_assistant.unknown_targets import unknown_place, un
 TARGET_KEYS = frozenset({"entity_id", *INDIRECT_TARGETS})
 
 _ENTITY_ID = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
-_MEMBERS = ("entity_id", "group_members")
-"""Attributes by which groups of every kind, scenes and joined players tell whom they pass a call on to."""
+_MADE_OF = "entity_id"
+"""The attribute by which groups of every kind and scenes tell whom they consist of."""
+_MEMBERS = (_MADE_OF, "group_members", "active_child")
+"""Besides, those by which players tell whom they pass a call on to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,9 @@ class Reach:
     call: ServiceCall
     signatures: tuple[str, ...]
     is_expanded: bool
-    """Whether it goes further than the entities that were named."""
+    """Whether what it reaches is told by what the home holds, and not by the names alone."""
+    names_places: bool = False
+    """Whether that rests on the registries."""
 
     @property
     def service(self) -> str:
@@ -55,7 +59,7 @@ def reach_of(home: Home, args: Mapping[str, Json]) -> Reach:
         if (named.domain, named.service) not in home.services:
             raise unknown_service(home, named.domain, named.service)
         call = ServiceCall(named.domain, named.service, tuple(_reached(home, named)))
-        return Reach(call, call.signatures, set(call.entities) != set(named.entities))
+        return Reach(call, call.signatures, _is_expanded(home, named), bool(named.places))
     except ArgumentError as error:
         raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
 
@@ -66,12 +70,18 @@ def _refuse_other_keys(target: Json) -> None:
             raise ArgumentError(f"`target` has no field `{shown(name)}`", f"use {', '.join(sorted(TARGET_KEYS))}")
 
 
+def _is_expanded(home: Home, named: Named) -> bool:
+    """Also where the call names everything that is known to be behind a place or a group: there may be more by now."""
+    found = (home.entity(entity_id) for entity_id in named.entities)
+    return bool(named.places) or ALL in named.entities or any(any(members(entity)) for entity in found if entity)
+
+
 def _reached(home: Home, named: Named) -> Iterable[str]:
     """Without a target nothing is reached; a target that reaches nothing is a mistake."""
     found = _Found(home)
     for entity_id in named.entities:
         if entity_id == ALL:
-            found.add_all(_acted_on(named.domain, home.sorted_ids()))
+            found.add_all(_all_for(named.domain, home.sorted_ids()))
         elif entity_id in named.sure and entity_id not in home.entities:
             raise unknown_entity(home, entity_id)
         elif entity_id in home.entities or not home.is_live:
@@ -116,10 +126,19 @@ class _Found:
 def members(entity: Entity) -> Iterator[str]:
     """Whom an entity passes a call on to: of a group, a scene, or players that play together."""
     for name in _MEMBERS:
-        value = entity.attributes.get(name)
-        for member in [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ():
-            if isinstance(member, str) and _ENTITY_ID.fullmatch(member):
-                yield member
+        yield from _ids_under(entity, name)
+
+
+def is_made_of_others(entity: Entity) -> bool:
+    """Whether its state follows from theirs; players that play together have states of their own."""
+    return any(_ids_under(entity, _MADE_OF))
+
+
+def _ids_under(entity: Entity, name: str) -> Iterator[str]:
+    value = entity.attributes.get(name)
+    for member in [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else ():
+        if isinstance(member, str) and _ENTITY_ID.fullmatch(member):
+            yield member
 
 
 def _acted_on(domain: str, entity_ids: Iterable[str]) -> Iterable[str]:
@@ -127,6 +146,12 @@ def _acted_on(domain: str, entity_ids: Iterable[str]) -> Iterable[str]:
     if not is_entity_domain(domain):
         return entity_ids
     return [entity_id for entity_id in entity_ids if entity_id.startswith(f"{domain}.")]
+
+
+def _all_for(domain: str, entity_ids: Sequence[str]) -> Iterable[str]:
+    """Speech comes out of players, whichever field says `all`."""
+    players = _acted_on("media_player", entity_ids) if domain == "tts" else ()
+    return (*_acted_on(domain, entity_ids), *players)
 
 
 def _in_place(home: Home, kind: str, place_id: str) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 
 import orjson
 
@@ -16,7 +16,7 @@ from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import NO_STATE, RESTORABLE, Moment
 from agent_gate.services.home_assistant.restoring import Findings, Restoring, Send, sends_for
-from agent_gate.services.home_assistant.targets import Reach, members
+from agent_gate.services.home_assistant.targets import Reach, is_made_of_others
 
 _SHOWN_MAX = 5
 
@@ -25,7 +25,8 @@ def kept_states(home: Home, reach: Reach, at: float) -> bytes:
     """What is needed to undo a call: the states of everything that it reaches, before it acts."""
     found = (home.entity(entity_id) for entity_id in reach.targets)
     # What a group or a scene is follows from its members, which are among the targets too.
-    before = {entity.entity_id: Moment.of(entity).to_json() for entity in found if entity and not any(members(entity))}
+    own = [entity for entity in found if entity and not is_made_of_others(entity)]
+    before = {entity.entity_id: Moment.of(entity).to_json() for entity in own}
     return canonical({"at": at, "before": before, "beyond": reaches_beyond(reach.signatures)})
 
 
@@ -74,6 +75,10 @@ def find(home: Home, call: Recorded) -> Findings:
         _sort(home.entity(entity_id), entity_id, Moment.from_json(fields), left, findings)
     if kept["beyond"]:
         findings.not_restored[call.resources["service"]] = "what it set off cannot be known"
+    for entity_id in sorted(left.changed - kept["before"].keys()):
+        entity = home.entity(entity_id)
+        if entity and entity.domain in RESTORABLE and not is_made_of_others(entity):
+            findings.not_restored[entity_id] = "it was changed too, and what it was before was not kept"
     return findings
 
 
@@ -105,6 +110,10 @@ class _Left:
             for fields in told.get("changed", ())
         }
         self._others: Mapping[str, str] = told.get("other_targets", {})
+
+    @property
+    def changed(self) -> KeysView[str]:
+        return self._changed.keys()
 
     def was(self, entity: Entity, before: Moment) -> bool:
         """Whether the call left an entity as it is now; what came later by the same cause is the call's doing too."""

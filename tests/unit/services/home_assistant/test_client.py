@@ -184,6 +184,20 @@ async def test_by_rest_the_target_goes_before_an_id_in_the_data_as_it_does_by_we
     assert "light.kitchen_lights" not in str(running.home.calls[-1].data)
 
 
+async def test_a_call_that_rests_on_what_is_live_does_not_go_by_rest(cut_off: HomeClient, running: Running) -> None:
+    with pytest.raises(Unreachable):
+        await cut_off.call_service(
+            "light",
+            "turn_on",
+            target={"area_id": "kitchen"},
+            data={},
+            wants_response=False,
+            timeout_s=20,
+            only_live=True,
+        )
+    assert not running.home.calls
+
+
 async def test_by_rest_a_refusal_has_no_reason_but_says_where_to_look(cut_off: HomeClient) -> None:
     with pytest.raises(Refused, match="does not say why; check names and values of the fields") as raised:
         await call(cut_off, "light.nope", "light.bed_light")
@@ -221,7 +235,7 @@ async def test_by_rest_too_a_call_whose_answer_is_lost_is_unknown(cut_off: HomeC
     running.home.hold_answers()
     with pytest.raises(OutcomeUnknown):
         await cut_off.call_service(
-            "light", "turn_on", target={"entity_id": "light.bed_light"}, data={}, wants_response=False, timeout_s=0.1
+            "light", "turn_on", target={"entity_id": "light.bed_light"}, data={}, wants_response=False, timeout_s=0.5
         )
     assert len(running.home.calls) == 1
 

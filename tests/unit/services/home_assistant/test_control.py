@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from unittest.mock import patch
 
 import orjson
 import pytest
@@ -17,7 +19,7 @@ from agent_gate.ports import Binding, Hand, Moved
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.control import control_hands
 from agent_gate.services.home_assistant.home import Area, Home, RegistryEntry
-from tests.gates import NOON, HandClock
+from tests.gates import NOON, HandClock, soon
 from tests.unit.services.home_assistant.homes import a_home, entity
 
 NOBODY = "http://127.0.0.1:9"
@@ -85,6 +87,44 @@ async def test_a_call_that_would_reach_something_else_by_now_is_not_sent(lights:
         with pytest.raises(Moved, match="nothing was sent") as moved:
             await step(call)
         assert moved.value.code == 2006
+
+
+async def test_a_call_that_names_a_place_waits_until_the_registries_have_been_read_again() -> None:
+    home = kitchen("light.a")
+    home.settle(False)
+    binding = asyncio.create_task(bound(home, **IN_THE_KITCHEN))
+    await asyncio.sleep(0)
+    home.learn(registry=[RegistryEntry("light.b", "kitchen")])
+    home.settle(True)
+    assert (await soon(binding))[0].resources["targets"] == ["light.b"]
+
+
+async def test_a_call_that_names_a_place_is_not_sent_while_the_registries_are_known_to_be_old() -> None:
+    home = kitchen("light.a")
+    in_the_kitchen, place = await bound(home, **IN_THE_KITCHEN)
+    home.settle(False)
+    for step in (in_the_kitchen.keep, in_the_kitchen.act):
+        assert step
+        with pytest.raises(Moved, match="still being read"):
+            await step(place)
+    with patch("agent_gate.services.home_assistant.control.HOME_SETTLED_S", 0), pytest.raises(ToolError) as refused:
+        await bound(home, **IN_THE_KITCHEN)
+    assert refused.value.code == 2006
+    by_name, call = await bound(home, domain="light", service="turn_on", entity_id="light.a")
+    assert by_name.keep
+    assert await by_name.keep(call)
+
+
+async def test_players_that_play_together_are_kept_each_for_itself_and_groups_are_not() -> None:
+    together = ["media_player.a", "media_player.b"]
+    players = [entity(one, "playing", volume_level=0.5, group_members=together) for one in together]
+    home = a_home(*players, entity("media_player.all", "playing", entity_id=together))
+    binding, call = await bound(home, domain="media_player", service="join", entity_id="media_player.all")
+    assert binding.keep
+    kept = await binding.keep(call)
+    assert kept is not None
+    playing = {"state": "playing", "attributes": {"volume_level": 0.5}}
+    assert orjson.loads(kept)["before"] == dict.fromkeys(together, playing)
 
 
 async def test_a_call_of_a_service_that_has_gone_by_now_is_not_sent() -> None:

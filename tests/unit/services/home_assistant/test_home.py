@@ -164,3 +164,14 @@ def test_tokens_that_open_pictures_do_not_get_into_the_cache() -> None:
     )
     assert entity is not None
     assert entity.attributes == {"entity_picture": "/api/camera_proxy/camera.door", "x": 1}
+
+
+def test_nor_does_the_token_of_a_player_s_picture_that_is_also_to_be_had_elsewhere() -> None:
+    at_home = "/api/media_player_proxy/media_player.radio"
+    pictures = {
+        "entity_picture": "https://example.com/cover.png",
+        "entity_picture_local": f"{at_home}?token=abc&cache=1",
+    }
+    entity = entity_of({"entity_id": "media_player.radio", "state": "playing", "attributes": pictures})
+    assert entity is not None
+    assert entity.attributes == {"entity_picture": "https://example.com/cover.png", "entity_picture_local": at_home}

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
+from agent_gate import Agent
+from agent_gate.model.call import BoundCall, CallRequest
+from agent_gate.model.tool import Json
+from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.restorable import Moment
-from agent_gate.services.home_assistant.restoring import Findings, sends_for
+from agent_gate.services.home_assistant.restoring import Findings, Restoring, sends_for
+from tests.gates import soon
+from tests.scripted_home import No, ScriptedHome, a_client, state
 from tests.unit.services.home_assistant.homes import SERVICES, a_home, entity
 
 
@@ -106,3 +112,43 @@ def test_a_lamp_that_shows_nearly_the_same_colour_is_back() -> None:
     assert moment("light.a", "on", brightness=9, hs_color=[10.1, 20], color_mode="hs").is_like(before)
     assert not moment("light.a", "on", brightness=8, hs_color=[10, 20], color_mode="hs").is_like(before)
     assert not moment("light.a", "off").is_like(before)
+
+
+async def restored(home: ScriptedHome, **before: Moment) -> Json:
+    findings = Findings({name.replace("__", "."): moment for name, moment in before.items()})
+    names = ("scene", "apply"), ("siren", "turn_on")
+    home.answers["get_services"] = lambda _: {domain: {service: {"description": "d"}} for domain, service in names}
+    async with home.serving(), a_client(home.url) as client:
+        sends = sends_for(client.home, findings)
+        call = BoundCall("c", CallRequest(Agent("bot"), "gate.revert", {}), {}, {}, (), "")
+        return await soon(Restoring(client, sends, findings, lambda: sends).act(call))
+
+
+def refusing(*domains: str) -> Any:
+    def answer(message: dict[str, Any]) -> Any:
+        if message["domain"] in domains:
+            raise No("home_assistant_error", f"{message['domain']} does not work")
+        return {"context": {"id": "c1"}}
+
+    return answer
+
+
+async def test_what_was_sent_is_told_although_it_is_slow_and_another_part_is_refused() -> None:
+    home = ScriptedHome()
+    home.states = [state("cover.a", "open"), state("siren.b", "off")]
+    home.answers["call_service"] = refusing("siren")
+    told = await restored(home, cover__a=moment("cover.a", "closed"), siren__b=moment("siren.b", "on"))
+    assert told == {
+        "restored": {},
+        "not_yet": {"cover.a": "was `closed`, is `open`"},
+        "not_restored": [{"what": "siren.b", "reason": "siren does not work"}],
+        "context_ids": ["c1"],
+    }
+
+
+async def test_a_lamp_of_nearly_the_right_colour_is_not_back_where_the_home_refused() -> None:
+    home = ScriptedHome()
+    home.states = [state("light.a", "on", brightness=9, hs_color=[10, 20], color_mode="hs")]
+    home.answers["call_service"] = refusing("scene")
+    with pytest.raises(Refused, match="scene does not work"):
+        await restored(home, light__a=moment("light.a", "on", brightness=9, hs_color=[90, 20], color_mode="hs"))

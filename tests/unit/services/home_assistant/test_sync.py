@@ -191,9 +191,12 @@ async def test_a_device_that_moves_takes_its_entities_along() -> None:
     async with home.serving(), a_client(home.url, pause=pauses) as client:
         assert client.home.find_area("cooking") is client.home.area_of("light.a") is not None
         home.answers["config/device_registry/list"] = lambda _: [{"id": "d", "area_id": "hall"}]
+        assert client.home.is_settled
         await home.say(home.event({"event_type": "device_registry_updated", "data": {"action": "update"}}))
+        await until(lambda: not client.home.is_settled)
         await pauses.end(SETTLE)
         await until(lambda: client.home.in_area("hall") == ["light.a"])
+        assert client.home.is_settled
 
 
 async def test_an_old_server_without_floors_and_labels_will_do_and_a_new_one_has_them() -> None:

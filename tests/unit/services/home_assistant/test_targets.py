@@ -119,6 +119,8 @@ def test_a_light_s_service_reaches_what_it_names_and_what_that_passes_it_on_to(
         ),
         ("media_player", "join", {"entity_id": "media_player.radio"}, ["media_player.radio", "media_player.tv"]),
         ("tts", "speak", {"data": {"media_player_entity_id": "media_player.tv"}}, ["media_player.tv"]),
+        ("tts", "speak", {"data": {"media_player_entity_id": "all"}}, ["media_player.radio", "media_player.tv"]),
+        ("tts", "speak", {"data": {"entity_id": "all"}}, ["media_player.radio", "media_player.tv"]),
         ("notify", "phone", {"data": {"message": "lock.door is open, light.bed is on"}}, []),
     ],
 )
@@ -141,6 +143,29 @@ def test_each_target_has_a_signature_and_a_second_one_under_its_own_domain() -> 
         "scene.turn_on",
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("args", "is_expanded"),
+    [
+        ({"entity_id": ["light.kitchen", "light.bed"]}, False),
+        ({"entity_id": ["light.all", "light.kitchen", "light.bed"]}, True),
+        ({"entity_id": ["light.kitchen", "light.strip"], "target": {"area_id": "kitchen"}}, True),
+        ({"entity_id": "all"}, True),
+    ],
+)
+def test_naming_all_that_is_behind_a_group_or_a_place_does_not_make_it_a_matter_of_names(
+    args: dict[str, Any], is_expanded: bool
+) -> None:
+    assert reach_of(HOME, {"domain": "light", "service": "turn_on", **args}).is_expanded is is_expanded
+
+
+def test_a_player_that_stands_for_another_passes_calls_on_to_it() -> None:
+    home = a_home("media_player.tv", entity("media_player.any", active_child="media_player.tv"))
+    assert reached("homeassistant", "turn_off", home, entity_id="media_player.any") == [
+        "media_player.any",
+        "media_player.tv",
+    ]
 
 
 def test_a_call_without_a_target_has_its_bare_signature() -> None:
