@@ -273,6 +273,10 @@ async def test_the_generic_service_passes_over_what_has_no_such_service(house: H
         await raw.call("homeassistant.turn_off", {"entity_id": [BED, "lock.front_door"]})
         states = await raw.states()
         assert (states[BED]["state"], states["lock.front_door"]["state"]) == ("off", "unlocked")
+        for service in ("homeassistant.turn_off", "homeassistant.turn_on"):
+            await raw.call(service, {"entity_id": "cover.living_room_window"})
+        window = (await raw.states())["cover.living_room_window"]
+        assert window["last_updated"] == states["cover.living_room_window"]["last_updated"]
 
 
 async def test_b13_a_response_is_asked_for_where_the_service_has_one_and_only_there(house: House) -> None:

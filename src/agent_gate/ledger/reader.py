@@ -44,7 +44,9 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     if not found:
         raise NoLedgerError(f"`{path}` is not a ledger of agent-gate", suggestion="name another file with --db")
     if found != HEADS:
-        age, remedy = ("a newer", "upgrade agent-gate") if is_newer(found) else ("an older", "run `agent-gate db upgrade`")
+        age, remedy = (
+            ("a newer", "upgrade agent-gate") if is_newer(found) else ("an older", "run `agent-gate db upgrade`")
+        )
         raise StorageError(
             f"`{path}` was written by a release with {age} schema ({named(found)}, ours is {named(HEADS)})",
             code=5001,

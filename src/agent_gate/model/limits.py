@@ -100,6 +100,8 @@ POLICY_POLL_INTERVAL_S = 1.0
 MESSAGES_WAITING_MAX = 1_000
 """Of one messenger, to be brought up to date; beyond that all are looked through again later."""
 MESSAGE_BACKOFF_S_MAX = 30.0
+MESSAGE_LOOK_INTERVAL_S, MESSAGE_LOOK_AGAIN_S = 0.5, 10.0
+"""Between two looks at what a messenger shows: at least, and at most."""
 MESSAGE_SETTLE_S = 5.0
 """How long a messenger that ends waits for the message that is on its way."""
 
@@ -118,8 +120,6 @@ TELEGRAM_RESENT_MAX = 10
 """Questions that `/pending` shows again."""
 TELEGRAM_POLL_S = 25
 TELEGRAM_TIMEOUT_S = 10.0
-TELEGRAM_LOOK_INTERVAL_S = 0.5
-TELEGRAM_LOOK_AGAIN_S = 30.0
 TELEGRAM_OVERDUE_S = 120.0
 """How long after a deadline an answer that was given before it may still be on its way into the ledger."""
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
@@ -304,8 +304,6 @@ HOME_PRESSES_MAX = 100
 """Of buttons, that wait to be looked at; what comes beyond that is turned away."""
 HOME_PHONE_AGAIN_S = 30.0
 """How long a phone is left alone after Home Assistant has refused to write to it."""
-HOME_LOOK_INTERVAL_S, HOME_LOOK_AGAIN_S = 0.5, 10.0
-"""Between two looks at what phones show: at least, and at most."""
 HOME_SNAPSHOT_ROWS_MAX = 200
 HOME_SNAPSHOT_BYTES_MAX = 1_048_576
 """Of one commit while the home is kept, so that calls that are recorded meanwhile hardly wait."""

@@ -12,11 +12,7 @@ from agent_gate.simulated_home.services import Call, Service, Work
 from agent_gate.simulated_home.states import State, iso
 
 _TRANSITION = number("Transition", 0, 6553, "Time it takes the devices to transition into the states of the scene.")
-_GENERIC = {
-    "turn_on": {"cover": "open_cover", "scene": "turn_on", "script": "turn_on"},
-    "turn_off": {"cover": "close_cover"},
-    "toggle": {},
-}
+_GENERIC = ("turn_on", "turn_off", "toggle")
 
 
 async def _scene_on(call: Call) -> None:
@@ -67,9 +63,8 @@ def _generic(name: str) -> Work:
 
     async def work(call: Call) -> None:
         for state in call.entities:
-            own = _GENERIC[name].get(state.domain, name)
-            if (state.domain, own) in call.home.services:
-                await call_service(call.home, state.domain, own, {"entity_id": state.entity_id}, call.context)
+            if (state.domain, name) in call.home.services:
+                await call_service(call.home, state.domain, name, {"entity_id": state.entity_id}, call.context)
 
     return work
 

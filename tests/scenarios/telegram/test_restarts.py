@@ -60,7 +60,7 @@ async def test_an_approval_that_nobody_can_perform_yet_does_not_say_that_it_was_
 async def test_the_deadline_of_a_question_that_nobody_holds_closes_its_message(
     tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.telegram.messenger.TELEGRAM_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("agent_gate.doors.lookout.MESSAGE_LOOK_AGAIN_S", 0.01)
     monkeypatch.setattr("agent_gate.doors.telegram.board.TELEGRAM_OVERDUE_S", 0.05)
     async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
         call_id, _ = await chat.ask()
@@ -75,7 +75,7 @@ async def test_an_answer_on_its_way_when_the_deadline_passes_is_not_called_expir
     chat: Chat, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The yes was given in time, and is recorded after the deadline."""
-    monkeypatch.setattr("agent_gate.doors.telegram.messenger.TELEGRAM_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("agent_gate.doors.lookout.MESSAGE_LOOK_AGAIN_S", 0.01)
     call_id, _ = await chat.ask()
     let_go, recorded, commit = asyncio.Event(), asyncio.Event(), chat.gate.ledger.commit
 

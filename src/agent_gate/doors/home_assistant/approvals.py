@@ -15,13 +15,9 @@ from agent_gate.doors.home_assistant.actions import Seals
 from agent_gate.doors.home_assistant.answers import Answers, Press, Told, press_of
 from agent_gate.doors.home_assistant.board import Board
 from agent_gate.doors.home_assistant.phones import PRESSED, Line, phones_of
+from agent_gate.doors.lookout import Lookout
 from agent_gate.model.approval import Question
-from agent_gate.model.limits import (
-    HOME_GOODBYE_S,
-    HOME_LOOK_AGAIN_S,
-    HOME_LOOK_INTERVAL_S,
-    HOME_PRESSES_MAX,
-)
+from agent_gate.model.limits import HOME_GOODBYE_S, HOME_PRESSES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.ports import Notifier
 from agent_gate.services.home_assistant.client import HomeClient
@@ -57,6 +53,7 @@ class HomeApprovals(Notifier):
         phones = phones_of(self._settings, hall.identities)
         self._seals, self._line = Seals(hall.gate.secrets.keyed_hash), Line(self._client)
         self._board = Board(hall, phones, self._line)
+        self._lookout = Lookout(hall, self._board, self._delivery, self._pause, self._show_again_after_a_gap)
         self._answers = Answers(hall, phones, self._board)
 
     async def start(self) -> None:
@@ -68,8 +65,8 @@ class HomeApprovals(Notifier):
                 await self._client.settle()
         self._shown_by = self._line.number
         await self._board.recall()
-        await self._look_at_all()
-        runs = (self._delivery.run(self._board.refresh), self._answer(), self._watch())
+        await self._lookout.look_at_all()
+        runs = (self._delivery.run(self._board.refresh), self._answer(), self._lookout.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
 
     async def close(self) -> None:
@@ -119,48 +116,12 @@ class HomeApprovals(Notifier):
             with suppress(Undelivered, Refused):
                 await self._line.tell(told.phone.service, tag, told.text, _TOLD_S)
 
-    async def _watch(self) -> None:
-        """Notice what happens elsewhere: other doors, other processes, deadlines, and that the home was away."""
-        assert self._hall is not None
-        clock, ledger = self._hall.gate.clock, self._hall.gate.ledger
-        while True:
-            left_s = 0.0 if self._can_catch_up() else self._board.next_deadline() - clock.now()
-            change = asyncio.create_task(
-                ledger.wait_for_change(min(HOME_LOOK_AGAIN_S, max(HOME_LOOK_INTERVAL_S, left_s)))
-            )
-            try:
-                await asyncio.sleep(0)  # so that it listens before we look
-                await self._look_at_shown()
-                await self._pause(HOME_LOOK_INTERVAL_S)
-                await change
-            except Exception as error:  # most likely the ledger's, and it may be back the next time
-                _log.error("cannot see how questions stand: %s", type(error).__name__)
-                await self._pause(HOME_LOOK_AGAIN_S)
-            finally:
-                change.cancel()
-
-    async def _look_at_shown(self) -> None:
+    def _show_again_after_a_gap(self) -> None:
+        """Over a new connection: what phones show may have been lost with the old one."""
         number = self._line.number
         if number not in (0, self._shown_by):
             self._shown_by = number
             self._board.show_again()
-        for call_id in self._board.known():
-            if await self._board.is_stale(call_id):
-                self._delivery.add(call_id)
-        if self._can_catch_up() and self._delivery.is_empty:
-            await self._look_at_all()
-
-    def _can_catch_up(self) -> bool:
-        """Whether something was left out for which there is room now."""
-        return (self._delivery.left_out or self._board.left_out) and self._board.has_room()
-
-    async def _look_at_all(self) -> None:
-        assert self._hall is not None
-        self._delivery.left_out = self._board.left_out = False
-        for call_id in self._board.known():
-            self._delivery.add(call_id)
-        for one in await self._hall.desk.questions():
-            self._delivery.add(one.question.call_id)
 
 
 def _client_of(hall: Hall) -> HomeClient:

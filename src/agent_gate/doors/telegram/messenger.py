@@ -12,6 +12,7 @@ from agent_gate.config import TelegramConfig
 from agent_gate.doors.backoff import Pause
 from agent_gate.doors.delivery import Delivery
 from agent_gate.doors.hall import Hall
+from agent_gate.doors.lookout import Lookout
 from agent_gate.doors.telegram.answers import Answers, Notice
 from agent_gate.doors.telegram.board import Board
 from agent_gate.doors.telegram.commands import Commands
@@ -20,7 +21,7 @@ from agent_gate.doors.telegram.hearing import Hearing
 from agent_gate.doors.telegram.updates import Command, Press
 from agent_gate.model.approval import Question
 from agent_gate.model.errors import ConfigError, GateError
-from agent_gate.model.limits import TELEGRAM_LOOK_AGAIN_S, TELEGRAM_LOOK_INTERVAL_S, TELEGRAM_NOTICES_MAX
+from agent_gate.model.limits import TELEGRAM_NOTICES_MAX
 from agent_gate.ports import Notifier
 
 if TYPE_CHECKING:
@@ -49,14 +50,15 @@ class TelegramMessenger(Notifier):
     def attach(self, hall: Hall) -> None:
         self._hall = hall
         self._board = Board(hall, self._bot, self._chat_id)
+        self._lookout = Lookout(hall, self._board, self._delivery, self._pause)
         self._answers, self._commands = Answers(hall, self._chat_id), Commands(hall, self._chat_id)
 
     async def start(self) -> None:
         """Go on with what an earlier process showed; that Telegram cannot be reached is no reason not to start."""
         assert self._hall is not None, "attach the hall first"
         await self._board.recall()
-        await self._look_at_all()
-        runs = (self._delivery.run(self._board.refresh), self._hearing.run(), self._watch())
+        await self._lookout.look_at_all()
+        runs = (self._delivery.run(self._board.refresh), self._hearing.run(), self._lookout.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
 
     async def close(self) -> None:
@@ -75,44 +77,6 @@ class TelegramMessenger(Notifier):
     def trouble(self) -> str:
         """What is wrong, in one line; empty where nothing is."""
         return self._hearing.trouble or self._delivery.trouble
-
-    async def _watch(self) -> None:
-        """Notice what happens elsewhere: other doors, other processes, deadlines of questions that nobody holds."""
-        assert self._hall is not None
-        clock, ledger = self._hall.gate.clock, self._hall.gate.ledger
-        while True:
-            left_s = 0.0 if self._can_catch_up() else self._board.next_deadline() - clock.now()
-            wait_s = min(TELEGRAM_LOOK_AGAIN_S, max(TELEGRAM_LOOK_INTERVAL_S, left_s))
-            change = asyncio.create_task(ledger.wait_for_change(wait_s))
-            try:
-                await asyncio.sleep(0)  # so that it listens before we look
-                await self._look_at_shown()
-                await self._pause(TELEGRAM_LOOK_INTERVAL_S)
-                await change
-            except Exception as error:  # most likely the ledger's, and it may be back the next time
-                _log.error("cannot see how questions stand: %s", type(error).__name__)
-                await self._pause(TELEGRAM_LOOK_AGAIN_S)
-            finally:
-                change.cancel()
-
-    async def _look_at_shown(self) -> None:
-        for call_id in self._board.known():
-            if await self._board.is_stale(call_id):
-                self._delivery.add(call_id)
-        if self._can_catch_up() and self._delivery.is_empty:
-            await self._look_at_all()
-
-    def _can_catch_up(self) -> bool:
-        """Whether something was left out for which there is room now."""
-        return (self._delivery.left_out or self._board.left_out) and self._board.has_room()
-
-    async def _look_at_all(self) -> None:
-        assert self._hall is not None
-        self._delivery.left_out = self._board.left_out = False
-        for call_id in self._board.known():
-            self._delivery.add(call_id)
-        for one in await self._hall.desk.questions():
-            self._delivery.add(one.question.call_id)
 
     async def _handle(self, heard: Press | Command) -> None:
         if isinstance(heard, Command):
