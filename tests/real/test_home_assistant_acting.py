@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate
+from agent_gate.model.outcome import Status
 from tests.contract.houses import a_raw
-from tests.gates import rows
+from tests.gates import ALLOW_ALL, code_of, rows
 from tests.real.gates_at_home import a_real_gate, call, done, house_of, state_of
 from tests.real.homes import RealHome
 
@@ -62,6 +63,20 @@ async def test_a_group_is_judged_and_reached_member_by_member(gate: Gate) -> Non
     assert outcome.ok, outcome.error
     assert "ha_call_service(lock.turn_on, lock.front_door)" in outcome.signatures
     assert await state_of(gate, "light.kitchen_lights") == "on"
+
+
+async def test_a_sentence_may_ask_for_anything_so_that_its_risk_is_high(
+    tmp_path: Path, gate: Gate, real_home: RealHome
+) -> None:
+    await call(gate, "lock.lock", entity_id=DOOR)
+    sentence = {"text": "unlock the front door"}
+    careful = {**ALLOW_ALL, "roles": {"admin": {"max_risk": "medium"}}}
+    async with a_real_gate(tmp_path, real_home, careful, name="careful.db") as other:
+        refused = await call(other, "conversation.process", data=sentence)
+        assert (refused.status, code_of(refused)) == (Status.DENIED, 1009)
+        assert await state_of(other, DOOR) == "locked"
+    said = await call(gate, "conversation.process", data=sentence)
+    assert DOOR in {one["entity_id"] for one in said.data["changed"]}
 
 
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [

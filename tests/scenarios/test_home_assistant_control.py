@@ -98,6 +98,16 @@ async def test_what_the_home_refuses_is_told_in_its_own_words(tmp_path: Path) ->
         assert "expected float for dictionary value @ data['brightness_pct']" in str(outcome.error)
 
 
+async def test_what_a_service_did_before_it_failed_is_told(tmp_path: Path) -> None:
+    async with a_gate_at_home(tmp_path) as (gate, home):
+        home.unregister("switch", "turn_on")
+        outcome = await call_service(
+            gate, "scene.apply", data={"entities": {"light.bed_light": "on", "switch.ac": "on"}}
+        )
+        assert (outcome.status, home.states["light.bed_light"].state) == (Status.ERROR, "on")
+        assert "switch.turn_on not found; meanwhile `light.bed_light` changed; look at the states" in str(outcome.error)
+
+
 async def test_a_token_that_may_only_read_cannot_act(tmp_path: Path) -> None:
     async with a_gate_at_home(tmp_path, token="readonly_token") as (gate, home):
         outcome = await call_service(gate, "light.turn_off", KITCHEN[0])

@@ -15,6 +15,10 @@ def test_what_scripts_and_commands_reach_cannot_be_known(domain: str) -> None:
     assert reaches_beyond(["ha_call_service(light.turn_on, light.a)", f"ha_call_service({domain}.turn_on, {domain}.a)"])
 
 
+def test_nor_can_what_a_sentence_asks_for() -> None:
+    assert reaches_beyond(["ha_call_service(conversation.process)"])
+
+
 def test_a_script_that_is_reached_by_a_generic_service_counts_as_one() -> None:
     call = service_call({"domain": "homeassistant", "service": "turn_on", "entity_id": "script.a"})
     assert reaches_beyond(call.signatures)

@@ -16,6 +16,7 @@ from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.signature_ha import ALL, named_in, scene_call
 from agent_gate.ports import Binding, Clock, Hand, Judge, Moved
 from agent_gate.services.home_assistant.client import Called, HomeClient
+from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.firing import event_binding, refuse_undo
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.probing import binding_of_unknown
@@ -86,21 +87,40 @@ class Calling:
     async def act(self, bound: BoundCall) -> Json:
         self._refuse_other_reach()
         home, call = self.client.home, self.reach.call
-        called = await self.client.call_service(
-            call.domain,
-            call.service,
-            target=_target(self.args),
-            data=self.args.get("data") or {},
-            wants_response=home.services[call.domain, call.service].response != "none",
-            timeout_s=self._time_s(bound),
-            only_live=self.reach.is_expanded,
-        )
+        before = self._states()
+        try:
+            called = await self.client.call_service(
+                call.domain,
+                call.service,
+                target=_target(self.args),
+                data=self.args.get("data") or {},
+                wants_response=home.services[call.domain, call.service].response != "none",
+                timeout_s=self._time_s(bound),
+                only_live=self.reach.is_expanded,
+            )
+        except Refused as refused:
+            raise self._in_part(refused, before) from None
         return _told(called, self.reach, home)
 
     async def preview(self, _: BoundCall) -> Json:
         """How everything that it reaches is now; what it will become is the home's to say."""
         found = (self.client.home.entity(entity_id) for entity_id in self.reach.targets)
         return {"entities": {entity.entity_id: {"now": entity.state} for entity in found if entity}}
+
+    def _states(self) -> dict[str, Entity | None]:
+        return {entity_id: self.client.home.entity(entity_id) for entity_id in self.reach.targets}
+
+    def _in_part(self, refused: Refused, before: Mapping[str, Entity | None]) -> Refused:
+        """A service that fails on one target may have done with others; a server tells changes before it refuses."""
+        changed = [f"`{entity_id}`" for entity_id, now in self._states().items() if now is not before[entity_id]]
+        if not changed:
+            return refused
+        more = f" and {len(changed) - _NAMED_MAX} more" if changed[_NAMED_MAX:] else ""
+        return Refused(
+            refused.reason,
+            f"{refused.problem.detail.rstrip('.')}; meanwhile {', '.join(changed[:_NAMED_MAX])}{more} changed",
+            suggestion="look at the states before you do it again",
+        )
 
     def _time_s(self, bound: BoundCall) -> float:
         """Over a little before the run's time is: what was sent and not answered is unknown, not cut off."""
@@ -118,6 +138,7 @@ class Calling:
             raise Moved(_MOVED, suggestion="look at what it would reach now, and call again")
 
 
+_NAMED_MAX = 5
 _MOVED = "what the call reaches has changed since it was judged; nothing was sent"
 
 
