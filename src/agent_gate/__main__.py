@@ -6,6 +6,9 @@ import sys
 
 from agent_gate import __version__
 
+INTERRUPTED = 130
+"""As shells have it, and as `Exit` does, which is not loaded yet."""
+
 
 def main() -> int:
     """Run the command that the program was started with, and return its exit code."""
@@ -13,9 +16,13 @@ def main() -> int:
     if args == ["--version"]:
         # Answered here because a library for commands takes longer to import than this takes in all.
         return _print_version()
-    from agent_gate.doors.cli.program import run
+    try:
+        from agent_gate.doors.cli.program import run
 
-    return run(args)
+        return run(args)
+    except KeyboardInterrupt:
+        # Before the program is loaded, or after it has ended; in between it answers for itself.
+        return INTERRUPTED
 
 
 def _print_version() -> int:

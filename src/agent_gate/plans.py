@@ -70,13 +70,18 @@ async def run_plan(
     return await run.perform(fail_fast)
 
 
+_OF_A_SERVICE = "it comes with services.homeassistant of the configuration; name that with `-c config.yaml`"
+
+
 def _refuse_unknown_tools(gate: Gate, plan: Plan) -> None:
     for index, step in enumerate(plan.steps):
         if gate.tools.find(step.tool) is None:
+            is_of_a_service = gate.tools.missing(step.tool).code == 2006
+            names = [hand.declaration.name for hand in gate.tools.all()]
             raise PlanValidationError(
                 f"steps[{index}].tool: `{step.tool}` is not a tool here",
                 code=3003,
-                suggestion=_nearest(step.tool, [hand.declaration.name for hand in gate.tools.all()]),
+                suggestion=_OF_A_SERVICE if is_of_a_service else _nearest(step.tool, names),
             )
 
 

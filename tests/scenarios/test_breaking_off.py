@@ -175,12 +175,14 @@ def test_the_run_s_timeout_ends_a_command_with_all_that_it_started(work: Path) -
     assert (runs, calls[-1]) == ([("failed", 1, 1, 0, 3)], ("settled", "error"))
 
 
-def at_a_terminal(work: Path, marker: bytes, keys: bytes) -> tuple[int, str]:
-    """What `run` shows at a terminal where the keys are pressed as soon as the marker is there."""
+def at_a_terminal(
+    work: Path, marker: bytes, keys: bytes, command: tuple[str, ...] = ("run", "plan.yaml")
+) -> tuple[int, str]:
+    """What the command shows at a terminal where the keys are pressed as soon as the marker is there."""
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(work)
-        os.execve(COMMAND, ["agent-gate", "run", "plan.yaml"], _environment(TERM="xterm", COLUMNS="100"))
+        os.execve(COMMAND, ["agent-gate", *command], _environment(TERM="xterm", COLUMNS="100"))
     shown, pressed = b"", False
     while select.select([terminal], [], [], PATIENCE_S)[0]:
         try:
@@ -203,6 +205,11 @@ def test_a_question_at_the_terminal_is_withdrawn_by_ctrl_c(work: Path) -> None:
         [("failed", 0, 0, 1, 3)],
         [("held", None), ("answered", "withdrawn"), ("settled", "denied")],
     )
+
+
+def test_ctrl_c_ends_the_tour_where_it_waits_for_enter(work: Path) -> None:
+    code, shown = at_a_terminal(work, b"[Enter] ", b"\x03", ("demo",))
+    assert (code, "Traceback" in shown, "\n2." in shown.replace("\r", "")) == (130, False, False)
 
 
 @with_sandbox

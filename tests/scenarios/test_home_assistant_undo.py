@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent_gate import Gate, Outcome
+from agent_gate import Gate, Outcome, run_plan
+from agent_gate.model.errors import PlanValidationError
 from agent_gate.model.outcome import Status
+from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.simulated_home import SimulatedHome
-from tests.gates import approve, code_of, entries, outcome_of, pending, soon, until
+from tests.gates import a_gate, approve, code_of, entries, outcome_of, pending, soon, until
 from tests.scenarios.home_gates import a_gate_at_home, call_service, known_home
 
 LIGHT, DOOR, WINDOW = "light.kitchen_lights", "lock.front_door", "cover.living_room_window"
@@ -19,6 +21,21 @@ LIGHT, DOOR, WINDOW = "light.kitchen_lights", "lock.front_door", "cover.living_r
 
 async def revert(gate: Gate, outcome: Outcome) -> Outcome:
     return await gate.call("gate.revert", call_id=outcome.call_id)
+
+
+async def test_without_its_home_a_call_is_not_undone_and_says_what_is_missing(tmp_path: Path) -> None:
+    async with a_gate_at_home(tmp_path) as (gate, _):
+        off = await call_service(gate, "light.turn_off", LIGHT)
+    async with a_gate(tmp_path) as gate:
+        undone = await revert(gate, off)
+    assert (code_of(undone), "`ha_call_service`, which is not a tool here" in str(undone.error)) == (2002, True)
+    assert "-c config.yaml" in str(undone.error)
+
+
+async def test_a_plan_for_a_home_that_is_not_configured_says_how_to_name_it(tmp_path: Path) -> None:
+    async with a_gate(tmp_path) as gate:
+        with pytest.raises(PlanValidationError, match=r"name that with `-c config\.yaml`"):
+            await run_plan(gate, Plan((PlanStep("ha_list_areas", {}),)))
 
 
 async def in_step(gate: Gate, home: SimulatedHome, entity_id: str) -> None:

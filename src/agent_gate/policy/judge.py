@@ -11,6 +11,7 @@ from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import hash_of
 from agent_gate.model.errors import Problem
+from agent_gate.model.permission import PermissionRule
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
@@ -160,6 +161,8 @@ class Judge:
         if spoken is not None:
             return _spoken("defaults", spoken, signature)
         if self.policy.deny_by_default:
+            if passed_over := self._index.passed_over(signature):
+                return _unfulfilled(passed_over, signature)
             return layers.deny(
                 "boundary",
                 1001,
@@ -286,6 +289,18 @@ def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
         1001,
         f"`{shown(signature)}` is denied by the {'rule' if layer == 'rules' else 'default'} `{rule.pattern}`{why}",
         "narrow or remove it" if layer == "rules" else "add a rule that allows it",
+        rule.pattern,
+    )
+
+
+def _unfulfilled(rule: PermissionRule, signature: str) -> layers.Answer:
+    why = f" ({rule.description})" if rule.description else ""
+    return layers.deny(
+        "boundary",
+        1001,
+        f"the rule `{rule.pattern}`{why} would let `{shown(signature)}` pass, but its condition does not hold, and the"
+        " boundary denies by default",
+        f"keep to `when: {rule.when}`, or change it",
         rule.pattern,
     )
 

@@ -86,6 +86,11 @@ class RuleIndex:
                 return self._answers[rank]._replace(decision=Decision.DENY, error=text)
         return _SILENCE
 
+    def passed_over(self, signature: str) -> PermissionRule | None:
+        """Of a signature of which nothing speaks: the first rule that would, if its condition held, and is no deny."""
+        answers = (self._answers[rank] for rank in self._matching(signature))
+        return next((answer.rule for answer in answers if answer.decision is not Decision.DENY), None)
+
     def _matching(self, signature: str) -> Iterator[int]:
         """Ranks of the rules whose pattern matches, lowest first."""
         hits = self._exact.get(signature, _NOTHING)

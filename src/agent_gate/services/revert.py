@@ -74,12 +74,19 @@ class RevertService:
                 code=2002,
                 suggestion="see `agent-gate audit`",
             )
-        hand = self._find(entries[0].tool or "")
+        tool = entries[0].tool or ""
+        hand = self._find(tool)
         recorded = await self._recorded(call_id, entries, outcome) if hand and hand.undo else None
         if hand and hand.undo and recorded:
             inner = await hand.undo(recorded, judge)
             signatures = (f"gate.revert({call_id})", *inner.signatures)
             return replace(inner, signatures=signatures, resources={"call_id": call_id, **inner.resources})
+        if hand is None and outcome.snapshot_id is None:
+            raise ToolError(
+                f"call `{call_id}` was one of `{tool}`, which is not a tool here",
+                code=2002,
+                suggestion="undo it where that tool is; what a service did, with `-c config.yaml`",
+            )
         if outcome.snapshot_id is None or outcome.state_version is None:
             raise ToolError(
                 f"call `{call_id}` changed nothing that can be brought back", code=2002, suggestion="see what it did"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 
 import pytest
 
+from agent_gate.__main__ import main
 from agent_gate.doors.cli import faults, program
 from agent_gate.doors.wire import Exit, exit_of_decision, exit_of_outcome, exit_of_problem
 from agent_gate.model.errors import NAMES, ConfigError, GateError, Problem
@@ -86,6 +88,15 @@ def test_an_unexpected_error_shows_its_traceback_only_when_asked(
 def test_an_interrupted_command_exits_as_shells_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     _raising(monkeypatch, KeyboardInterrupt())
     assert program.run(["audit"]) == 130
+
+
+def test_ctrl_c_outside_the_program_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "run", interrupted)
+    monkeypatch.setattr(sys, "argv", ["agent-gate", "audit"])
+    assert main() == Exit.INTERRUPTED
 
 
 def test_control_characters_in_a_message_do_not_reach_the_terminal(

@@ -148,6 +148,22 @@ def test_a_deny_rule_whose_condition_is_false_is_passed_over() -> None:
     assert judged(policy, confirmed=True).decision is Decision.DENY
 
 
+def test_a_denial_names_the_rule_that_would_have_allowed_it_and_its_condition() -> None:
+    allow = {**ALLOW, "when": "inputs['n'] <= 22", "description": "no warmer"}
+    rules = [{**DENY, "when": "inputs['n'] > 99"}, allow]
+    verdict = judged({"rules": rules, "boundary": "deny_by_default"}, args={"n": 30})
+    assert (verdict.decision, code(verdict)) == (Decision.DENY, 1001)
+    assert verdict.problem is not None
+    assert f"the rule `{ALLOW['pattern']}` (no warmer) would let" in verdict.problem.detail
+    assert verdict.problem.suggestion == "keep to `when: inputs['n'] <= 22`, or change it"
+
+
+def test_a_denial_names_no_deny_rule_whose_condition_did_not_hold() -> None:
+    rules = [{**DENY, "when": "inputs['n'] > 99"}]
+    verdict = judged({"rules": rules, "boundary": "deny_by_default"}, args={"n": 30})
+    assert "no rule speaks of" in str(verdict.problem)
+
+
 def test_the_trace_has_every_layer_s_answer_in_order() -> None:
     verdict = judged({"rules": [ALLOW], "approvals": [{"min_cost": 0}]})
     assert [reason.layer for reason in verdict.trace] == LAYERS

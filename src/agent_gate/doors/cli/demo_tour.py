@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
 import sys
 import tempfile
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.doors.cli.screen import encoded, shortened
 from agent_gate.history.verify import verify
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
@@ -88,7 +89,7 @@ async def _tour(db: Path, pause: Callable[[], None]) -> None:
     _verified(db, pause)
 
 
-SIGNATURES_SHOWN, SAID_CHARS = 2, 240
+SIGNATURES_SHOWN, SAID_CHARS = 2, 320
 _DOOR = "lock.front_door"
 
 
@@ -101,8 +102,8 @@ async def _at_home(gate: Gate, pause: Callable[[], None]) -> Outcome:
     _show(await gate.call(*_service("lock.unlock", _DOOR)))
     _show(await gate.call("ha_activate_scene", entity_id="scene.good_night"))
     pause()
-    _scene("3. A rule may look at the arguments: 21 degrees pass, 30 do not.")
-    for celsius in (21, 30):
+    _scene("3. A rule may look at the arguments: 19 degrees pass, 30 do not.")
+    for celsius in (19, 30):
         _show(await gate.call(*_service("climate.set_temperature", "climate.hvac", temperature=celsius)))
     pause()
     return dark
@@ -119,7 +120,7 @@ async def _asked(gate: Gate, approver: Approver) -> None:
     waiting = await gate.call("mail.send", to="bo@example.com", password="hunter2", wait=False)  # noqa: S106 -- made up
     _show(waiting)
     (question,) = await gate.ledger.questions()
-    print(f"   asked: {question.tool} {dict(question.args)}")
+    print(f"   asked: {question.tool} {', '.join(question.args)}; of a secret nothing but a digest is shown and kept")
     await gate.answer(waiting.call_id, approve=True, by=approver)
     outcome = await gate.result(waiting.call_id)
     assert outcome is not None
@@ -147,14 +148,19 @@ def _scene(text: str) -> None:
 
 
 def _show(outcome: Outcome) -> None:
-    said = str(outcome.error or outcome.message or outcome.data or "")
+    said = str(outcome.error or outcome.message or encoded(outcome.data))
     others = len(outcome.signatures) - SIGNATURES_SHOWN
     signatures = ", ".join(outcome.signatures[:SIGNATURES_SHOWN]) + (f" and {others} more" if others > 0 else "")
-    print(f"   {signatures}\n      -> {outcome.status.value}: {textwrap.shorten(said, SAID_CHARS, placeholder=' …')}")
+    print(f"   {signatures}\n      -> {outcome.status.value}: {shortened(said, SAID_CHARS)}")
 
 
 def _no_pause() -> None: ...
 
 
 def _wait_for_enter() -> None:
-    input("   [Enter] ")
+    """Ctrl-C ends the tour here: the loop's own handler would wait for Enter first."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        input("   [Enter] ")
+    finally:
+        signal.signal(signal.SIGINT, before)

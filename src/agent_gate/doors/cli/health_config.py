@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agent_gate.doors.cli.health import FAIL, OK, Row
+from agent_gate.doors.cli.screen import count
 from agent_gate.model.errors import ConfigError
 
 
@@ -25,4 +26,5 @@ def config_rows(named: Path | None) -> Iterator[Row]:
         yield from (Row("config", FAIL, problem, "mend it: no server starts with it") for problem in error.problems)
         return
     chains = f", chains {', '.join(config.chains)}" if config.chains else ""
-    yield Row("config", OK, f"{path}: {len(config.agents)} agents, {len(config.approvers)} approvers{chains}")
+    people = f"{count(len(config.agents), 'agent')}, {count(len(config.approvers), 'approver')}"
+    yield Row("config", OK, f"{path}: {people}{chains}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agent_gate.model.outcome import Outcome
 
 NAME = "agent-gate request"
+TOLD_AFTER_S = 1.0
 
 app = commands()
 
@@ -82,6 +84,7 @@ async def _call(
     timeout_s: float | None,
     options: dict[str, Any],
 ) -> Outcome:
+    import asyncio
     import uuid
 
     from agent_gate.client import GateClient, GateUnreachable
@@ -89,12 +92,20 @@ async def _call(
     request_id = request_id or uuid.uuid4().hex
     try:
         async with GateClient(address.url, address.token, ssl=address.tls) as gate:
+            asyncio.get_running_loop().call_later(TOLD_AFTER_S, _tell_that_it_waits)
             try:
                 return await gate.call(tool, arguments, request_id=request_id, timeout_s=timeout_s, **options)
             except TimeoutError:
                 raise TimeoutError(request_id) from None
     except GateUnreachable as error:
         raise Unreachable(error.problem.detail, suggestion=error.problem.suggestion) from None
+
+
+def _tell_that_it_waits() -> None:
+    """To whoever sits there; a call that a person must agree to looks like one that hangs."""
+    if screen.on_terminal(sys.stderr):
+        text = "no outcome yet; if a person must agree, `agent-gate pending` and the console show the question"
+        print(screen.paint(text, "dim", sys.stderr), file=sys.stderr)
 
 
 def arguments_of(pairs: Sequence[str], args: str | None) -> dict[str, Json]:

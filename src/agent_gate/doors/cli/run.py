@@ -77,7 +77,7 @@ def run(
     if as_json:
         screen.print_json(_simulated(loaded, result) if simulate else _report(ledger, result.run_id))
     else:
-        _print_end(result, simulate)
+        _print_end(result, len(loaded.steps), simulate)
     return _exit(result, simulate)
 
 
@@ -147,7 +147,7 @@ async def _run(
                 return RunResult(run_id, "failed", tuple(outcomes), BROKEN_OFF)
 
 
-def _print_end(result: RunResult, simulate: bool) -> None:
+def _print_end(result: RunResult, steps: int, simulate: bool) -> None:
     status = screen.paint(result.status, "green" if result.status == "completed" else "red")
     if result.problem:
         made = screen.safe(result.problem)
@@ -155,7 +155,7 @@ def _print_end(result: RunResult, simulate: bool) -> None:
         made = _counted(result)
     else:
         done = sum(outcome.ok for outcome in result.outcomes)
-        made = f"{done} of {screen.count(len(result.outcomes), 'step')} succeeded"
+        made = f"{done} of {screen.count(steps, 'step')} succeeded"
     if simulate:
         screen.say(f"{screen.paint('simulated', 'bold')}: {made}; nothing was written")
         return

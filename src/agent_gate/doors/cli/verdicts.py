@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent_gate.doors.cli.judging import Wish
-from agent_gate.doors.cli.screen import encoded, paint, print_fields, safe, safe_lines, say, shortened
+from agent_gate.doors.cli.screen import count, encoded, paint, print_fields, safe, safe_lines, say, shortened
 from agent_gate.model.errors import Problem
+from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import Outcome
+from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.check import Checked
 
 SIGNATURES_SHOWN_MAX = 20
+RESULT_LINES_MAX = 100
 
 
 def print_verdict(checked: Checked, tool: str, *, every_layer: bool) -> None:
@@ -75,7 +78,7 @@ def print_outcome(outcome: Outcome) -> None:
     print_fields(
         [
             ("message", safe(outcome.message)),
-            ("result", shortened(encoded(outcome.data)) if outcome.data is not None else ""),
+            ("result", _result(outcome.data) if outcome.data is not None else ""),
             ("why", why(outcome.error) if outcome.error else ""),
             ("to change it", safe(outcome.error.suggestion) if outcome.error else ""),
             ("state", f"version {outcome.state_version}" if outcome.state_version is not None else ""),
@@ -83,3 +86,15 @@ def print_outcome(outcome: Outcome) -> None:
             ("call", outcome.call_id),
         ]
     )
+
+
+def _result(data: Json) -> str:
+    """On one line where it fits there, else as many lines as a screen or two have, none of them endless."""
+    line = safe(encoded(data))
+    if len(line) <= SHOWN_CHARS_MAX:
+        return line
+    lines = encoded(data, indent=True).split("\n")
+    shown = [shortened(line) for line in lines[:RESULT_LINES_MAX]]
+    if len(lines) > len(shown) or any(line.endswith("…") for line in shown):
+        shown.append(f"… {count(len(lines), 'line')} in all; --json prints them whole")
+    return "\n".join(shown)
