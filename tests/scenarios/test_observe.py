@@ -166,7 +166,7 @@ async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_pat
 async def test_a_check_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
     async with a_server(tmp_path) as served:
         served.hall.checks["slow"] = asyncio.Event().wait
-        with patch("agent_gate.doors.observe.probes.HEALTH_CHECK_S", 0.05):
+        with patch("agent_gate.doors.wellbeing.HEALTH_CHECK_S", 0.05):
             status, told = await ready(served)
     assert (status, told["slow"]) == (503, "silent")
 

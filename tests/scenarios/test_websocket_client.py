@@ -151,7 +151,8 @@ async def test_a_call_survives_a_restart_of_the_server(tmp_path: Path) -> None:
         await until(lambda: gate._link._connection is None)
     config = a_config(gateway=type(a_config().gateway)("127.0.0.1", server.port))
     async with a_server(tmp_path, ASK_ALL, sender(acts), people=again, config=config) as server:
-        assert await server.hall.mailbox.take_over_held(server.hall.identities.agents) == 1
+        # The client may have come back first, and then its repeated call goes on with the question.
+        assert await server.hall.mailbox.take_over_held(server.hall.identities.agents) <= 1
         await until(lambda: [passage.is_attended for passage in server.gate._under_way.values()] == [True])
         await approve(server.gate, asked)
         outcome = await soon(calling)

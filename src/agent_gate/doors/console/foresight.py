@@ -84,7 +84,7 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
 def _of_entities(entities: Mapping[str, Mapping[str, str]]) -> str:
     """What a call reaches in a home: how it is, and how it would be where that is known."""
     told = [
-        f"{name} is {one['now']}" + (f", and would be {one['then']} again" if "then" in one else "")
+        f"{name} is {one['now']} now" + (f", and would be {one['then']} again" if "then" in one else "")
         for name, one in entities.items()
     ]
     more = f"; and {len(told) - ENTITIES_SHOWN_MAX} more" if len(told) > ENTITIES_SHOWN_MAX else ""

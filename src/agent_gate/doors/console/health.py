@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_gate.doors.console.frame import Visit
+from agent_gate.doors.wellbeing import connections
 from agent_gate.history import events, projects
 from agent_gate.history.findings import Report
 from agent_gate.history.verify import verify as verify_ledger
@@ -45,6 +46,7 @@ async def _page(visit: Visit, report: Report | None = None) -> Response:
         approvers=list(hall.identities.approvers.values()),
         tools=sorted((hand.declaration for hand in hall.gate.tools.all()), key=lambda one: one.name),
         is_closing=hall.closing.is_set(),
+        connections=await connections(hall),
     )
 
 

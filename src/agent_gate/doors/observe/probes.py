@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 
 from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
@@ -15,13 +14,13 @@ from starlette.routing import BaseRoute, Route
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import STRANGER, caller_of, json_response
 from agent_gate.doors.observe.metrics import Meter
+from agent_gate.doors.wellbeing import wellbeing
 from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
 from agent_gate.ledger.reader import row_of
 from agent_gate.model.call import Agent
 from agent_gate.model.entry import GATE_PROJECT, Applied, Work
-from agent_gate.model.errors import GateError, IdentityError
-from agent_gate.model.limits import HEALTH_CHECK_S, READY_FOR_S
-from agent_gate.ports import Service
+from agent_gate.model.errors import IdentityError
+from agent_gate.model.limits import READY_FOR_S
 
 _log = logging.getLogger("agent_gate.health")
 
@@ -89,14 +88,7 @@ class Probes:
         return await asyncio.shield(self._looking)
 
     async def _look(self) -> dict[str, str]:
-        hall = self._hall
-        asked: dict[str, Awaitable[bool | str]] = {
-            "database": self._database(),
-            **{n: c() for n, c in hall.checks.items()},
-        }
-        asked |= {f"service:{service.name}": _is_well(service) for service in hall.gate.services}
-        states = await asyncio.gather(*(_state(name, answer) for name, answer in asked.items()))
-        return dict(zip(asked, states, strict=True))
+        return await wellbeing(self._hall, {"database": self._database()})
 
     async def _database(self) -> bool:
         """A reader of its own reads, and the writer takes work."""
@@ -106,21 +98,3 @@ class Probes:
     def _read(self) -> None:
         with self._hall.reader() as reader:
             row_of(reader, "SELECT count(*) FROM heads")
-
-
-async def _is_well(service: Service) -> bool | str:
-    """A service may know its trouble in words."""
-    return await service.health_check() or str(getattr(service, "trouble", "")) or False
-
-
-async def _state(name: str, answer: Awaitable[bool | str]) -> str:
-    try:
-        async with asyncio.timeout(HEALTH_CHECK_S):
-            said = await answer
-            return f"failing: {said}" if isinstance(said, str) else "ok" if said else "failing"
-    except TimeoutError:
-        return "silent"
-    except Exception as error:
-        if not isinstance(error, GateError | OSError | sqlite3.Error):
-            _log.exception("the health check of %s failed", name)
-        return "failing"

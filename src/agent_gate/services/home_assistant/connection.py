@@ -42,6 +42,7 @@ class Connection:
         self._ping_interval_s, self._poll_interval_s = ping_interval_s, poll_interval_s
         self._pause, self._jitter = pause, jitter
         self._polls: asyncio.Task[None] | None = None
+        self._told = False
 
     async def run(self) -> None:
         delay_s = HOME_BACKOFF_S_MIN
@@ -95,7 +96,9 @@ class Connection:
     async def _greet(self, link: Link) -> None:
         await self._sync.stands.wait()
         self.trouble = ""
-        _log.info("connected to home assistant %s", link.version)
+        # Whoever read that it was out of reach reads that it is back.
+        _log.log(logging.WARNING if self._told else logging.INFO, "connected to home assistant %s", link.version)
+        self._told = False
         self.tried.set()
 
     async def _ping(self, link: Link) -> None:
@@ -130,6 +133,7 @@ class Connection:
         """Once, not at every attempt."""
         if trouble != self.trouble:
             _log.warning("%s", trouble)
+            self._told = True
         self.trouble = trouble
 
 

@@ -308,6 +308,7 @@ async def test_logs_tell_of_each_loss_once_and_never_show_the_token(caplog: pyte
     assert told == [
         "home assistant cannot be reached: the connection was lost",
         "home assistant cannot be reached: it answers with status 502; it may be starting",
+        "connected to home assistant 2024.3.3",
     ]
     assert TOKEN not in caplog.text
     assert "token sha256:" in caplog.text
