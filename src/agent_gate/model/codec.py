@@ -29,7 +29,7 @@ _OPTIONS = (
 
 # A number with an exponent, six zeros after the point or a final zero is written otherwise by
 # ECMAScript. A hit inside a string only costs time.
-_MAY_DIFFER = re.compile(rb"[\[:,]-?[0-9]+(?:e|\.(?:000000|[0-9]*(?:e|0[,\]}])))").search
+_UNUSUAL_NUMBER = re.compile(rb"[\[:,]-?[0-9]+(?:e|\.(?:000000|[0-9]*(?:e|0[,\]}])))").search
 _ASTRAL = re.compile(rb"[\xf0-\xf4]").search
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -46,11 +46,13 @@ def canonical(value: Json) -> bytes:
         data = orjson.dumps(value, option=_OPTIONS)
     except TypeError as error:
         raise CodecError(f"not serialisable: {error}") from None
-    if data[0] in b"{[" and _MAY_DIFFER(data):
+    unusual = _UNUSUAL_NUMBER(data)
+    if unusual:
         # Most often it is a float such as 21.0, which is written as the integer that it is.
         value = _with_whole_numbers(value, CANONICAL_DEPTH_MAX)
         data = orjson.dumps(value, option=_OPTIONS)
-    if data[0] not in b"{[" or _MAY_DIFFER(data) or (not data.isascii() and _ASTRAL(data)):
+        unusual = _UNUSUAL_NUMBER(data)
+    if unusual or data[0] not in b"{[" or (not data.isascii() and _ASTRAL(data)):
         parts: list[str] = []
         _write(value, parts, 0)
         return "".join(parts).encode()
