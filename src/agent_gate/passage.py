@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_gate.model.approval import Approver, Question
@@ -23,13 +23,12 @@ from agent_gate.model.record import reason_of
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.ports import Prepared
+from agent_gate.ports import Prepared, Reached
 
 Judged: TypeAlias = tuple[Prepared, Verdict]
 
 
-@dataclass(slots=True)
-class Passage:
+class Passage(Struct, eq=False):
     """One call on its way: what it has reached so far."""
 
     request: CallRequest
@@ -54,11 +53,13 @@ class Passage:
     args_json: bytes | None = None
     """The arguments' canonical bytes, until they have been used."""
     bound: Prepared | None = None
-    waiters: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    stages: list[Reached] = []
+    """Those that it was in, in order."""
+    waiters: list[asyncio.Future[Outcome]] = []
     """One for each caller, so that one who gives up takes nothing from the others."""
-    impatient: list[asyncio.Future[Outcome]] = field(default_factory=list)
+    impatient: list[asyncio.Future[Outcome]] = []
     """Those of callers who do not wait while a person thinks."""
-    followers: list[Presence] = field(default_factory=list)
+    followers: list[Presence] = []
     """Callers who will take the outcome, as long as they are there."""
     promised: bool = False
     """Whether it was settled in the belief that one of them would."""
@@ -88,7 +89,10 @@ class Passage:
     @property
     def is_attended(self) -> bool:
         """Whether somebody is there who will take the outcome."""
-        return any(follower.here for follower in self.followers)
+        for follower in self.followers:  # noqa: SIM110 -- of every call, and a generator costs more than the look
+            if follower.here:
+                return True
+        return False
 
     @property
     def is_left_alone(self) -> bool:

@@ -109,15 +109,15 @@ class Notifier(Protocol):
     async def resolved(self, question: Question, resolution: str, by: str) -> None: ...
 
 
+Reached: TypeAlias = tuple[str, float]
+"""A stage, and when a call came to it, on the monotonic clock."""
+
+
 class Observer(Protocol):
     """Watches calls go by; it is quick, and never fails."""
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
-        """The call is in this stage now, or has been since that moment of the monotonic clock."""
-        ...
-
-    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None:
-        """With its outcome; None where the gate itself broke it off."""
+    def ended(self, call_id: str, tool: str, outcome: Outcome | None, stages: Sequence[Reached] = ()) -> None:
+        """With its outcome, None where the gate itself broke it off, and the stages that it was in."""
         ...
 
     def refused(self, problem: Problem) -> None:
@@ -128,9 +128,7 @@ class Observer(Protocol):
 class Unobserved:
     """Nobody watches."""
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None: ...
-
-    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None: ...
+    def ended(self, call_id: str, tool: str, outcome: Outcome | None, stages: Sequence[Reached] = ()) -> None: ...
 
     def refused(self, problem: Problem) -> None: ...
 
@@ -362,6 +360,9 @@ class Recorded:
     """What the call's own hand kept for its undoing."""
 
 
+Bind: TypeAlias = Callable[[CallRequest, Mapping[str, Json], "Judge"], Awaitable["Binding"]]
+
+
 @dataclass(frozen=True, slots=True)
 class Hand:
     """One tool as the gate holds it: the declaration, and the ways to bind and to do it."""
@@ -376,7 +377,7 @@ class Hand:
     """Effects `read` and `write`."""
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
-    bind: Callable[[CallRequest, Mapping[str, Json], Judge], Awaitable[Binding]] | None = None
+    bind: Bind | None = None
     """For tools whose signature is more than their arguments; it may ask the judge before it looks further."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
     """Runs after the commit, from the outbox; gets the outcome as JSON."""

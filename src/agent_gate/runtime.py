@@ -53,6 +53,11 @@ class Gate(Imagining):
         """The last step of each run that has not ended: under way, or just settled."""
         self._taking_over = asyncio.Lock()
 
+    @property
+    def calls_under_way(self) -> int:
+        """Those that have no outcome yet."""
+        return len(self._by_call)
+
     async def call(
         self,
         tool: str,
@@ -130,7 +135,7 @@ class Gate(Imagining):
         if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
             return await self._join(same, claim, request, call_id, started_at)
         passage = Passage(request, call_id, admitted.args, started_at, claim, args_json=admitted.args_json)
-        self.observer.reached(call_id, "admit", since)
+        passage.stages.append(("admit", since))
         self._set_out(passage)
         if request.presence is not None and request.wait:
             # In the task of a door that does not cancel it: one task for a call instead of two.
@@ -332,7 +337,7 @@ class Gate(Imagining):
         finally:
             self._forget(passage)
             passage.end(outcome)
-            self.observer.ended(passage.call_id, passage.request.tool, outcome)
+            self.observer.ended(passage.call_id, passage.request.tool, outcome, passage.stages)
 
 
 def mode_named(name: str | None) -> Mode | None:

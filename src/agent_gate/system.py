@@ -15,11 +15,8 @@ _FIVE_BITS = bytes(ALPHABET[byte & 31].encode()[0] for byte in range(256))
 
 
 class SystemClock:
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
 
 
 class RandomIds:
@@ -35,10 +32,17 @@ class RandomIds:
         return urlsafe_b64encode(_random_bytes(16))[:22].decode()
 
 
-@lru_cache(maxsize=4)
 def _milliseconds(value: int) -> str:
-    """Kept, because many ids are made within one."""
-    return "".join([ALPHABET[value >> shift & 31] for shift in range(45, -1, -5)])
+    return _seconds(value >> 10) + _LAST_TWO[value & 1023]
+
+
+@lru_cache(maxsize=4)
+def _seconds(value: int) -> str:
+    """All but the last two characters; kept, because many ids are made in the same second."""
+    return "".join([ALPHABET[value >> shift & 31] for shift in range(35, -1, -5)])
+
+
+_LAST_TWO = [first + second for first in ALPHABET for second in ALPHABET]
 
 
 class _Pool(threading.local):

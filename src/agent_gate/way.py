@@ -159,7 +159,7 @@ class Way:
         passage.release()
         judge = self.judge
         own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
-        self.observer.reached(passage.call_id, "bind")
+        passage.stages.append(("bind", self.clock.monotonic()))
         args_json, passage.args_json = passage.args_json, None
         prepared = await self._stages.binder.bind(
             passage.request, passage.args, passage.call_id, judge, state, own, args_json
@@ -167,7 +167,7 @@ class Way:
         if isinstance(prepared, Problem):
             return prepared
         passage.bound = prepared
-        self.observer.reached(passage.call_id, "decide")
+        passage.stages.append(("decide", self.clock.monotonic()))
         if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
             return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
         return prepared, decide(prepared, judge)
@@ -195,7 +195,7 @@ class Way:
         """Ask until somebody agreed to what would be done now; bind and decide run again after each yes."""
         prepared, verdict = judged
         while verdict.decision is Decision.ASK and not (passage.agreed and covers(passage.question, verdict)):
-            self.observer.reached(passage.call_id, "hold")
+            passage.stages.append(("hold", self.clock.monotonic()))
             asked = await self._put_question(passage, prepared, verdict)
             if isinstance(asked, Outcome):
                 return asked
@@ -245,7 +245,7 @@ class Way:
 
     async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """The intent, the act, the outcome; None where what was judged has moved before the intent."""
-        self.observer.reached(passage.call_id, "perform")
+        passage.stages.append(("perform", self.clock.monotonic()))
         if needs_intent(prepared.declaration):
             try:
                 kept = await self._stages.performer.keep(prepared)
@@ -320,7 +320,7 @@ class Way:
                     passage.agreed and covers(passage.question, verdict)
                 ):
                     return None
-            self.observer.reached(passage.call_id, "perform")
+            passage.stages.append(("perform", self.clock.monotonic()))
             ending = self._stages.performer.transit(prepared, state, schema)
             return await self._settle_or_move(passage, prepared, verdict, ending)
 
@@ -332,7 +332,7 @@ class Way:
     async def _settle_or_move(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending
     ) -> Outcome | None:
-        self.observer.reached(passage.call_id, "settle")
+        passage.stages.append(("settle", self.clock.monotonic()))
         used = self._use_of_grant(passage) if ending.acted and not passage.opened else ()
         outcome, committed, effect_id = await self._stages.settler.settle(
             prepared,
@@ -379,7 +379,7 @@ class Way:
                 raise AssertionError(f"not an answer to settling: {committed}")
 
     async def _settle_unbound(self, passage: Passage, problem: Problem) -> Outcome:
-        self.observer.reached(passage.call_id, "settle")
+        passage.stages.append(("settle", self.clock.monotonic()))
         outcome, committed = await self._stages.settler.settle_unbound(
             passage.request,
             passage.call_id,

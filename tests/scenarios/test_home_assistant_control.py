@@ -12,9 +12,12 @@ import pytest
 
 from agent_gate import Gate, run_plan
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.ports import Unobserved
+from agent_gate.model.tool import ToolDeclaration
+from agent_gate.model.verdict import Verdict
+from agent_gate.policy.judge import Judge
 from agent_gate.services.home_assistant.home import RegistryEntry as Placed
 from agent_gate.simulated_home import RegistryEntry
 from tests.gates import ALLOW_ALL, ASK_ALL, a_gate, approve, code_of, entries, outcome_of, pending, soon, until
@@ -195,18 +198,20 @@ async def test_an_approval_is_void_where_the_area_holds_another_light_by_then(tm
         assert (outcome.status, code_of(outcome), home.calls) == (Status.DENIED, 1015, [])
 
 
-class Meddler(Unobserved):
-    """Changes something in the very moment in which a call is about to be performed."""
+class Meddler(Judge):
+    """Changes something in the very moment in which a call has been judged for the first time."""
 
-    def __init__(self, meddle: Callable[[], None]) -> None:
+    def __init__(self, judge: Judge, meddle: Callable[[], None]) -> None:
+        super().__init__(judge.policy, judge.surroundings)
         self._meddle = meddle
         self.times = 0
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
-        if stage == "perform":
-            self.times += 1
-            if self.times == 1:
-                self._meddle()
+    def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
+        verdict = super().decide(bound, facts, tool)
+        self.times += 1
+        if self.times == 1:
+            self._meddle()
+        return verdict
 
 
 async def test_a_call_whose_reach_grows_between_verdict_and_act_is_judged_again(tmp_path: Path) -> None:
@@ -233,8 +238,8 @@ async def test_a_call_that_is_still_allowed_when_it_was_judged_again_is_made_onc
 
 def _meddle_with_the_kitchen(gate: Gate, entity_id: str) -> Meddler:
     known = known_home(gate)
-    meddler = Meddler(lambda: known.learn(registry=[*known.registry.values(), Placed(entity_id, "kitchen")]))
-    gate.observer = meddler
+    moving = [*known.registry.values(), Placed(entity_id, "kitchen")]
+    gate.judge = meddler = Meddler(gate.judge, lambda: known.learn(registry=moving))
     return meddler
 
 

@@ -40,6 +40,7 @@ from agent_gate.doors.observe.metrics import OTHER, STAGES, Meter
 from agent_gate.doors.observe.watchdog import Watchdog
 from agent_gate.model.errors import StorageError
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.ports import Reached
 from agent_gate.server import build_app
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, reader, sender, until
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_config, a_hall, a_server
@@ -260,10 +261,8 @@ class Noted:
         self.stages: list[str] = []
         self.endings: list[str] = []
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
-        self.stages.append(stage)
-
-    def ended(self, call_id: str, tool: str, outcome: Any) -> None:
+    def ended(self, call_id: str, tool: str, outcome: Any, stages: Sequence[Reached] = ()) -> None:
+        self.stages += [stage for stage, _ in stages]
         self.endings.append(outcome.status.value)
 
     def refused(self, problem: Any) -> None: ...

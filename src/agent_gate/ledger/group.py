@@ -19,10 +19,9 @@ INSERT_ENTRIES = (
     " body, body_hash, prev_hash, hash) VALUES "
 )
 _ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SIZES = (64, 16, 4, 1)
-"""Few, so that each is prepared once."""
+ROWS_AT_ONCE_MAX = 64
 INSERT_ENTRY = INSERT_ENTRIES + _ROW
-_INSERTS = {size: INSERT_ENTRIES + ", ".join([_ROW] * size) for size in _SIZES}
+_INSERTS = [INSERT_ENTRIES + ", ".join([_ROW] * size) for size in range(ROWS_AT_ONCE_MAX + 1)]
 
 
 class Group:
@@ -58,12 +57,9 @@ class Group:
 
     def write(self) -> None:
         """Whatever has been added and moved so far."""
-        at = 0
-        while at < len(self._rows):
-            size = next(size for size in _SIZES if size <= len(self._rows) - at)
-            values = [value for row in self._rows[at : at + size] for value in row]
-            self.cursor.execute(_INSERTS[size], values)
-            at += size
+        for at in range(0, len(self._rows), ROWS_AT_ONCE_MAX):
+            rows = self._rows[at : at + ROWS_AT_ONCE_MAX]
+            self.cursor.execute(_INSERTS[len(rows)], [value for row in rows for value in row])
         self._rows.clear()
         for project in self._moved:
             head = self._heads[project]

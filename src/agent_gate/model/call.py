@@ -79,6 +79,8 @@ class BoundCall(Struct, frozen=True):
     input_hash: str
     resources: Mapping[str, Json] = field(default_factory=dict)
     """What binding found: expanded targets, real path, device and inode."""
+    recorded_json: bytes | None = None
+    """The canonical bytes of what is written down, where they are at hand."""
 
     @property
     def bound_hash(self) -> str:
@@ -97,7 +99,7 @@ class Usage(Struct, frozen=True):
     calls_of_tool_in_run: int = 0
 
 
-_NO_USAGE = Usage()
+NO_USAGE = Usage()
 _COUNTED = Usage.__struct_fields__
 
 
@@ -135,6 +137,11 @@ class Facts(Struct, frozen=True):
             found=fields.get("found", {}),
         )
 
+    @property
+    def are_names(self) -> bool:
+        """Whether the recorded form holds texts and integers alone."""
+        return not self.found and not self.usage.spent_today
+
     def to_json(self, *, asking_mattered: bool) -> dict[str, Any]:
         """The recorded form; what has its ordinary value is left out, and the state is named by its version.
 
@@ -155,7 +162,7 @@ class Facts(Struct, frozen=True):
             fields["refused_recently"] = True
         if self.found:
             fields["found"] = dict(self.found)
-        if self.usage != _NO_USAGE:
+        if self.usage is not NO_USAGE and self.usage != NO_USAGE:
             fields |= {name: value for name in _COUNTED if (value := getattr(self.usage, name))}
         return fields
 
@@ -163,5 +170,5 @@ class Facts(Struct, frozen=True):
 def _usage_of(fields: Mapping[str, Any]) -> Usage:
     """Most policies count nothing."""
     if fields.keys().isdisjoint(_COUNTED):
-        return _NO_USAGE
+        return NO_USAGE
     return Usage(**{name: fields[name] for name in _COUNTED if name in fields})

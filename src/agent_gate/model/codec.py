@@ -61,6 +61,19 @@ def canonical(value: Json) -> bytes:
     return data
 
 
+def part(value: Json) -> orjson.Fragment:
+    """A value as it may stand within what is composed."""
+    return orjson.Fragment(canonical(value))
+
+
+def composed(fields: Mapping[str, Any]) -> bytes:
+    """The RFC 8785 bytes of an object of texts, integers and parts; whatever may hold another number is a part."""
+    try:
+        return orjson.dumps(fields, option=_OPTIONS)
+    except TypeError as error:
+        raise CodecError(f"not serialisable: {error}") from None
+
+
 def _with_whole_numbers(value: Json, depth_left: int) -> Json:
     kind = type(value)
     if kind is float:

@@ -24,6 +24,10 @@ class Status(Enum):
     PENDING_APPROVAL = "pending_approval"
     """An answer, never an outcome in the ledger."""
 
+    def __init__(self, text: str) -> None:
+        self.text = text
+        """The value, as in a decision."""
+
 
 class Outcome(Struct, frozen=True, kw_only=True):
     call_id: str
@@ -60,7 +64,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         fields: dict[str, Any] = {
             "request_id": self.request_id or self.call_id,
             "call_id": self.call_id,
-            "status": self.status.value,
+            "status": self.status.text,
         }
         if self.data is not None:
             fields["data"] = self.data
@@ -71,19 +75,25 @@ class Outcome(Struct, frozen=True, kw_only=True):
         if self.signatures:
             fields["signatures"] = list(self.signatures)
         if self.decision is not None:
-            fields["decision"] = self.decision.value
+            fields["decision"] = self.decision.text
         if self.reasons:
             fields["reasons"] = [reason.to_json() for reason in self.reasons]
         if self.simulated:
             fields["simulated"] = True
         if self.state_diff is not None:
             fields["state_diff"] = list(self.state_diff)
-        for name in _PLAIN:
-            if (value := getattr(self, name)) is not None:
-                fields[name] = value
-        for name in _MOMENTS:
-            if (at := getattr(self, name)) is not None:
-                fields[name] = iso(at)
+        if self.state_version is not None:
+            fields["state_version"] = self.state_version
+        if self.snapshot_id is not None:
+            fields["snapshot_id"] = self.snapshot_id
+        if self.cost is not None:
+            fields["cost"] = self.cost
+        if self.started_at is not None:
+            fields["started_at"] = iso(self.started_at)
+        if self.ended_at is not None:
+            fields["ended_at"] = iso(self.ended_at)
+        if self.expires_at is not None:
+            fields["expires_at"] = iso(self.expires_at)
         return fields
 
     @classmethod
@@ -114,7 +124,6 @@ class Outcome(Struct, frozen=True, kw_only=True):
         )
 
 
-_PLAIN = ("state_version", "snapshot_id", "cost")
 _MOMENTS = ("started_at", "ended_at", "expires_at")
 _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}
 """For an outcome whose reason was erased."""

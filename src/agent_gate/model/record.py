@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orjson import Fragment
+
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import canonical, restore
+from agent_gate.model.codec import canonical, composed, part, restore
 from agent_gate.model.entry import Draft, Entry, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, iso
@@ -51,7 +53,7 @@ def held(
         "started_at": iso(question.created_at),
     }
     if reserved:
-        body["reserved"] = [[charge.scope, charge.bucket, charge.amount] for charge in reserved]
+        body["reserved"] = part([[charge.scope, charge.bucket, charge.amount] for charge in reserved])
     if bound.request.door:
         body["door"] = bound.request.door
     return _draft(Kind.HELD, bound, question.created_at, body, None)
@@ -170,25 +172,25 @@ def settled(
     if output is not None:
         body["output_hash"] = output[1]
         if len(output[0]) <= INLINE_DATA_BYTES_MAX:
-            body["data"] = outcome.data
+            body["data"] = Fragment(output[0])
     if outcome.message:
         body["message"] = outcome.message
     if outcome.error is not None:
         body["error"] = outcome.error.to_json()
     if outcome.cost:
-        body["cost"] = outcome.cost
+        body["cost"] = part(outcome.cost)
     if outcome.state_version is not None:
         body |= _state_fields(outcome, state_hash)
     if resolution:
         body |= resolution
-    return _draft(Kind.SETTLED, bound, outcome.ended_at, body, outcome.status.value)
+    return _draft(Kind.SETTLED, bound, outcome.ended_at, body, outcome.status.text)
 
 
 def _state_fields(outcome: Outcome, state_hash: str | None) -> dict[str, Any]:
     """Where a pure tool left the project's state."""
     fields = {
         "state_version": outcome.state_version,
-        "state_diff": None if outcome.state_diff is None else list(outcome.state_diff),
+        "state_diff": None if outcome.state_diff is None else part(list(outcome.state_diff)),
         "state_hash": state_hash,
         "snapshot_id": outcome.snapshot_id,
     }
@@ -198,8 +200,13 @@ def _state_fields(outcome: Outcome, state_hash: str | None) -> dict[str, Any]:
 def reverted(bound: BoundCall, outcome: Outcome, salt: str) -> Draft:
     """The fact that something earlier was undone, beside the call that did it."""
     assert outcome.ended_at is not None
-    body = {"args": bound.recorded_args, "resources": dict(bound.resources), "salt": salt}
-    return _draft(Kind.REVERTED, bound, outcome.ended_at, body | {"signatures": list(bound.signatures)}, None)
+    body = {
+        "args": _args(bound),
+        "resources": part(dict(bound.resources)),
+        "salt": salt,
+        "signatures": bound.signatures,
+    }
+    return _draft(Kind.REVERTED, bound, outcome.ended_at, body, None)
 
 
 def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None, outcome: Outcome, salt: str) -> Draft:
@@ -235,37 +242,42 @@ def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None,
 def _first_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """What the call's first entry says of the wish itself; later ones refer to it by call id."""
     body = _judged_body(bound, facts, verdict)
-    body["args"] = bound.recorded_args
+    body["args"] = _args(bound)
     return body
+
+
+def _args(bound: BoundCall) -> Fragment:
+    return part(bound.recorded_args) if bound.recorded_json is None else Fragment(bound.recorded_json)
 
 
 def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """What an entry says that rests on a verdict of its own: after an approval, a call is judged again."""
     body = _later_body(bound, verdict)
-    body["facts"] = facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW)
-    body["reasons"] = [reason.to_json() for reason in verdict.reasons]
+    told = facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW)
+    body["facts"] = told if facts.are_names else part(told)
+    body["reasons"] = verdict.recorded_reasons
     return body
 
 
 def _later_body(bound: BoundCall, verdict: Verdict) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "decision": verdict.decision.value,
+        "decision": verdict.decision.text,
         "input_hash": bound.input_hash,
-        "signatures": list(bound.signatures),
+        "signatures": bound.signatures,
     }
     if bound.request.step_index is not None:
         body["step_index"] = bound.request.step_index
     if bound.resources:
-        body["resources"] = dict(bound.resources)
+        body["resources"] = part(dict(bound.resources))
     return body
 
 
-def _draft(kind: Kind, bound: BoundCall, at: float, body: Mapping[str, Json], status: str | None) -> Draft:
+def _draft(kind: Kind, bound: BoundCall, at: float, body: Mapping[str, Any], status: str | None) -> Draft:
     request = bound.request
     return Draft(
         kind,
         iso(at),
-        canonical(body),
+        composed(body),
         bound.call_id,
         request.run_id,
         request.request_id,
@@ -292,6 +304,7 @@ def _outcome(entry: Entry, body: Mapping[str, Any], judged: Mapping[str, Any], b
     """`judged` is the body of the entry that says why."""
     diff = body.get("state_diff")
     error = body.get("error")
+    assert entry.status is not None
     return Outcome(
         call_id=entry.call_id or "",
         request_id=entry.request_id or "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent_gate.model.codec import canonical
 from agent_gate.model.tool import Json, ToolDeclaration
@@ -36,7 +36,7 @@ def without_secrets(text: str, args: Mapping[str, Json], tool: ToolDeclaration) 
 
 def output_without_secrets(data: Json, args: Mapping[str, Json], tool: ToolDeclaration) -> Json:
     """A tool's result, which may echo its arguments as well."""
-    secrets = _texts_of(args, tool)
+    secrets = _texts_of(args, tool) if tool.secret else ()
     return _hidden(data, secrets) if secrets else data
 
 
@@ -63,7 +63,7 @@ def _spellings(value: Json) -> Iterator[str]:
         yield str(value)
 
 
-def _hidden(data: Json, secrets: list[str]) -> Json:
+def _hidden(data: Json, secrets: Sequence[str]) -> Json:
     if isinstance(data, str):
         for secret in secrets:
             data = data.replace(secret, HIDDEN)

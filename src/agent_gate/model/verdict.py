@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -13,6 +14,10 @@ class Decision(Enum):
     ALLOW = "allow"
     DENY = "deny"
     ASK = "ask"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        """The value, without the detour that Enum makes for it: every entry and every answer tells a few."""
 
 
 class Reason(Struct, frozen=True):
@@ -43,7 +48,7 @@ class Requirement(Struct, frozen=True):
     approvers_required: int = 1
 
 
-class Verdict(Struct, frozen=True):
+class Verdict(Struct, frozen=True, dict=True):
     decision: Decision
     trace: tuple[Reason, ...]
     """Every layer's answer in the order in which they were asked."""
@@ -51,7 +56,12 @@ class Verdict(Struct, frozen=True):
     """For a deny: the code, and the smallest change that would flip it where that is known."""
     requirement: Requirement = Requirement()
 
-    @property
+    @cached_property
     def reasons(self) -> tuple[Reason, ...]:
         """The answers that carried the decision."""
         return tuple(reason for reason in self.trace if reason.decision is self.decision)
+
+    @cached_property
+    def recorded_reasons(self) -> list[dict[str, str]]:
+        """As entries tell them; many calls share a verdict."""
+        return [reason.to_json() for reason in self.reasons]

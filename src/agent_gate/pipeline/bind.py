@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 
-from agent_gate.model.call import BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import ProjectState
-from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.schema import arguments_named
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
+from agent_gate.ports import Bind, Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 
 _NO_STATE = ProjectState(0, None)
 
@@ -55,11 +55,9 @@ class Binder:
         try:
             if hand.normalise:
                 args, args_json = hand.normalise(args), None
+            binding = await self._binding(hand.bind, request, args, judge) if hand.bind else Binding(hand.sign(args))
         except GateError as error:
-            return error.problem.at("bind")
-        binding = await self._binding(hand, request, args, judge)
-        if isinstance(binding, Problem):
-            return self._hidden(binding, args, hand.declaration)
+            return self._hidden(error.problem.at("bind"), args, hand.declaration)
         try:
             call = self._bound(request, args, call_id, hand.declaration, binding, args_json)
             return await self._with_facts(call, hand, binding, judge, state, besides)
@@ -67,29 +65,21 @@ class Binder:
             _release(binding)
             raise
 
-    async def _binding(
-        self, hand: Hand, request: CallRequest, args: Mapping[str, Json], judge: Judge
-    ) -> Binding | Problem:
-        if hand.bind is None:
-            try:
-                return Binding(hand.sign(args))
-            except GateError as error:
-                return error.problem.at("bind")
+    async def _binding(self, bind: Bind, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         try:
-            binding = await hand.bind(request, args, judge)
-        except GateError as error:
-            return error.problem.at("bind")
+            binding = await bind(request, args, judge)
+        except GateError:
+            raise
         except Exception as error:
             detail = f"`{request.tool}` could not be bound: {type(error).__name__}: {error}"
-            return Problem(2003, detail[:1000], stage="bind")
+            raise ToolError(detail[:1000]) from error
         if 0 < len(binding.signatures) <= SIGNATURES_MAX:
             return binding
         _release(binding)
-        return Problem(
-            2002,
+        raise ToolError(
             f"`{request.tool}` would touch {len(binding.signatures)} things, not 1 to {SIGNATURES_MAX}",
-            "name what is meant, in several calls if need be",
-            "bind",
+            code=2002,
+            suggestion="name what is meant, in several calls if need be",
         )
 
     def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
@@ -121,6 +111,7 @@ class Binder:
             binding.signatures,
             sha256(args_json).hexdigest(),
             binding.resources,
+            args_json,
         )
 
     async def _with_facts(
@@ -134,12 +125,12 @@ class Binder:
     ) -> Prepared:
         request = call.request
         now = self._clock.now()
-        declaration = judge.declared(hand.declaration)
+        judged = judge.judged(hand.declaration)
         transition = binding.transition or hand.transition
-        if state is None and (transition is not None or judge.needs_state(hand.declaration)):
+        if state is None and (transition is not None or judged.needs_state):
             state = await self._ledger.state(request.project)
         state = state or _NO_STATE
-        charges = judge.charges(hand.declaration, now, request.run_id)
+        charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
         ceiling = request.agent.mode
         facts = Facts(
             at=now,
@@ -149,14 +140,23 @@ class Binder:
             policy_hash=judge.policy_hash,
             state_version=state.version,
             state=state.document,
-            usage=await self._usage(request.project, charges, besides) if charges else _NO_USAGE,
+            usage=await self._usage(request.project, charges, besides) if charges else NO_USAGE,
             can_ask=self._can_ask or request.simulate,
-            refused_recently=await self._refused_recently(call, judge, now),
+            refused_recently=await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False,
             found=binding.found,
         )
         act = binding.act or hand.act
         return Prepared(
-            call, facts, hand, declaration, charges, act, transition, binding.release, binding.keep, binding.preview
+            call,
+            facts,
+            hand,
+            judged.declaration,
+            charges,
+            act,
+            transition,
+            binding.release,
+            binding.keep,
+            binding.preview,
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
@@ -165,12 +165,9 @@ class Binder:
         return Usage(int(used.get("minute", 0)), int(used.get("hour", 0)), used.get("budget", 0), in_run)
 
     async def _refused_recently(self, call: BoundCall, judge: Judge, now: float) -> bool:
-        cooldown = judge.policy.cooldown_seconds
-        if not cooldown:
-            return False
-        project = call.request.project
+        project, since = call.request.project, now - judge.policy.cooldown_seconds
         for signature in call.signatures:
-            if await self._ledger.denied_since(project, signature, now - cooldown):
+            if await self._ledger.denied_since(project, signature, since):
                 return True
         return False
 
@@ -178,6 +175,3 @@ class Binder:
 def _release(binding: Binding) -> None:
     if binding.release:
         binding.release()
-
-
-_NO_USAGE = Usage()

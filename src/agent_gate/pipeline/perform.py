@@ -24,6 +24,7 @@ from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
+from agent_gate.pipeline.alarms import Alarms
 from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared
 
 Result = TypeVar("Result")
@@ -42,45 +43,16 @@ def needs_intent(declaration: ToolDeclaration) -> bool:
     return declaration.effect is Effect.WRITE or declaration.cost > 0 or declaration.name == "http.get"
 
 
-class Alarm:
-    """Cancels the task that sets it when the time is over: `asyncio.timeout` at a third of its cost."""
-
-    __slots__ = ("_loop", "_task", "_timer", "rang")
-
-    def __init__(self, seconds: float) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._task, self._loop = task, asyncio.get_running_loop()
-        self.rang = False
-        self._timer: asyncio.Handle = self._loop.call_later(max(seconds, 0), self._ring)
-
-    def ring_now(self) -> None:
-        if not self.rang:
-            self._timer.cancel()
-            self._timer = self._loop.call_soon(self._ring)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-        if self.rang:
-            self._task.uncancel()
-
-    def _ring(self) -> None:
-        self.rang = True
-        self._task.cancel()
-
-
 class Performer:
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
-        self._acting: dict[str, Alarm] = {}
+        self._alarms = Alarms()
         self._broken_off: set[str] = set()
 
     def break_off(self, call_id: str) -> None:
         """Let the act of a call end now, or not begin; what it has reached by then is for settling to say."""
         self._broken_off.add(call_id)
-        alarm = self._acting.get(call_id)
-        if alarm is not None:
-            alarm.ring_now()
+        self._alarms.ring(call_id)
 
     def forget(self, call_id: str) -> None:
         """The call is over, whether or not its act was broken off."""
@@ -143,7 +115,7 @@ class Performer:
         call_id = prepared.call.call_id
         if call_id in self._broken_off:
             return self._ended_early(call_id, declaration, acted=False)
-        alarm = self._acting[call_id] = Alarm(min(left_s, limit_s))
+        alarm = self._alarms.set(call_id, min(left_s, limit_s))
         try:
             return await step(prepared.call)
         except BaseException as error:
@@ -157,8 +129,7 @@ class Performer:
             problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
         finally:
-            alarm.stop()
-            self._acting.pop(call_id, None)  # calls that are only imagined have no id of their own
+            self._alarms.stop(alarm)
 
     def _ended_early(self, call_id: str, declaration: ToolDeclaration, *, acted: bool) -> Ending:
         self._broken_off.discard(call_id)

@@ -19,7 +19,7 @@ from agent_gate.policy import layers
 from agent_gate.policy.declared import declared
 from agent_gate.policy.expression import Expression, compile_expression
 from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
-from agent_gate.policy.limits import charges_for, zone_of
+from agent_gate.policy.limits import charges_for, counts, zone_of
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
 from agent_gate.policy.signature_ha import reaches_beyond
@@ -47,33 +47,35 @@ class Judge:
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
-        self._tools: dict[str, _JudgedTool] = {}
+        self.counts = counts(policy)
+        """Whether performing anything counts against a limit."""
+        self._tools: dict[str, JudgedTool] = {}
 
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration:
         """What the policy makes of a tool's own declaration."""
-        return self._judged(tool).declaration
+        return self.judged(tool).declaration
 
     def needs_state(self, tool: ToolDeclaration) -> bool:
-        return self._looks_at_state or bool(self._judged(tool).preconditions)
+        return self.judged(tool).needs_state
 
     def goes_by_call_alone(self, tool: ToolDeclaration) -> bool:
         """Whether no verdict on the tool can rest on the moment, the project's state or a counter."""
-        return self._goes_by_calls and not self._judged(tool).preconditions
+        return self._goes_by_calls and not self.judged(tool).preconditions
 
     def goes_by_names_alone(self, tool: ToolDeclaration) -> bool:
         """Whether verdicts on the tool rest on signatures and caller: no guard looks at anything else either."""
-        judged = self._judged(tool)
+        judged = self.judged(tool)
         return self._goes_by_calls and not judged.is_guarded and not judged.preconditions
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
-        declaration = self._judged(tool).declaration
+        declaration = self.judged(tool).declaration
         return charges_for(self.policy, self._zone, at, declaration.cost, declaration.name, run_id)
 
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
         """An error while judging is a deny."""
         try:
-            judged = self._judged(tool)
+            judged = self.judged(tool)
             if judged.may_reach_beyond and reaches_beyond(bound.signatures):
                 judged = judged.at_high_risk()
             if not self._goes_by_calls or judged.is_guarded or judged.preconditions:
@@ -88,14 +90,15 @@ class Judge:
             problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}", stage="decide")
             return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
 
-    def _judged(self, tool: ToolDeclaration) -> _JudgedTool:
+    def judged(self, tool: ToolDeclaration) -> JudgedTool:
         known = self._tools.get(tool.name)
         if known is None or known.given is not tool:
             is_guarded = tool.name in GUARDED or tool.name in self._guards
-            known = self._tools[tool.name] = _JudgedTool(tool, declared(tool, self.policy.declare), is_guarded)
+            declaration = declared(tool, self.policy.declare)
+            known = self._tools[tool.name] = JudgedTool(tool, declaration, is_guarded, self._looks_at_state)
         return known
 
-    def _decide(self, bound: BoundCall, facts: Facts, judged: _JudgedTool) -> Verdict:
+    def _decide(self, bound: BoundCall, facts: Facts, judged: JudgedTool) -> Verdict:
         policy, declaration = self.policy, judged.declaration
         if not bound.signatures:
             raise ValueError("the call has no signature")
@@ -189,29 +192,32 @@ class _Standing(NamedTuple):
     requirement: Requirement
 
 
-class _JudgedTool:
+class JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
     __slots__ = (
-        "_at_high_risk", "_standings", "declaration", "given", "is_guarded", "may_reach_beyond", "preconditions",
-        "verdicts",
+        "_at_high_risk", "_standings", "declaration", "given", "is_guarded", "may_reach_beyond", "needs_state",
+        "preconditions", "verdicts",
     )  # fmt: skip
 
-    def __init__(self, given: ToolDeclaration, declaration: ToolDeclaration, is_guarded: bool) -> None:
+    def __init__(
+        self, given: ToolDeclaration, declaration: ToolDeclaration, is_guarded: bool, needs_state: bool
+    ) -> None:
         self.given = given
         self.declaration = declaration
         self.is_guarded = is_guarded
         self.verdicts: dict[tuple[object, ...], Verdict] = {}
         self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
+        self.needs_state = needs_state or bool(self.preconditions)
         self.may_reach_beyond = given.name in REACHING and declaration.risk is not Risk.HIGH
         self._standings: dict[tuple[object, ...], _Standing] = {}
-        self._at_high_risk: _JudgedTool | None = None
+        self._at_high_risk: JudgedTool | None = None
 
-    def at_high_risk(self) -> _JudgedTool:
+    def at_high_risk(self) -> JudgedTool:
         """The same tool where what a call sets off cannot be known."""
         if self._at_high_risk is None:
             declaration = replace(self.declaration, risk=Risk.HIGH)
-            self._at_high_risk = _JudgedTool(self.given, declaration, self.is_guarded)
+            self._at_high_risk = JudgedTool(self.given, declaration, self.is_guarded, self.needs_state)
         return self._at_high_risk
 
     def keep(self, question: tuple[object, ...], verdict: Verdict) -> Verdict:

@@ -34,6 +34,12 @@ def counted(charge: Charge, others: Iterable[Charge]) -> float:
     return sum(other.amount for other in others if other.scope == charge.scope and other.bucket > oldest)
 
 
+def counts(policy: Policy) -> bool:
+    """Whether there is anything that a call could be charged for."""
+    limits = (policy.limits.rate_per_minute, policy.limits.rate_per_hour, policy.limits.budget_daily)
+    return policy.max_calls_per_tool is not None or any(limit is not None for limit in limits)
+
+
 def charges_for(
     policy: Policy, zone: tzinfo, at: float, cost: float, tool: str, run_id: str | None
 ) -> tuple[Charge, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -58,8 +58,10 @@ def tool(
             preconditions, identifiers, unsigned, sensitive, secret, timeout_s,
         )  # fmt: skip
 
+        call = _caller(function)
+
         async def act(bound: BoundCall) -> Json:
-            return await _called(partial(function, **bound.args))
+            return await call(**bound.args)
 
         hand = make_hand(
             declaration,
@@ -155,24 +157,26 @@ def _first_line(function: Callable[..., Any]) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0]
 
 
-async def _called(job: Callable[[], Any]) -> Json:
+def _caller(function: Callable[..., Any]) -> Callable[..., Awaitable[Json]]:
     """What is async runs in the event loop; what is plain may block, and runs in the thread pool."""
-    return await (job() if inspect.iscoroutinefunction(job) else POOL.run(job, {}))
+    if inspect.iscoroutinefunction(function):
+        return function
+
+    def call(*given: Json, **named: Json) -> Awaitable[Json]:
+        return POOL.run(partial(function, *given, **named), {})
+
+    return call
 
 
 def _effect(function: Callable[[dict[str, Json]], Any] | None) -> Callable[[dict[str, Json]], Any] | None:
     """A `post_execution` function as the gate awaits it."""
-    if function is None:
-        return None
-
-    async def effect(outcome: dict[str, Json]) -> Json:
-        return await _called(partial(function, outcome))
-
-    return effect
+    return _caller(function) if function else None
 
 
 def _undoing(tool: ToolDeclaration, function: Undo) -> Callable[[Recorded, Judge], Any]:
     """Undoing is judged by the signatures of the call that it undoes, beside those of the revert itself."""
+
+    undo = _caller(function)
 
     async def bind(call: Recorded, _: Judge) -> Binding:
         if not call.outcome.ok:
@@ -183,7 +187,7 @@ def _undoing(tool: ToolDeclaration, function: Undo) -> Callable[[Recorded, Judge
             )
 
         async def act(_: BoundCall) -> Json:
-            return await _called(partial(function, dict(call.args), call.outcome.data))
+            return await undo(dict(call.args), call.outcome.data)
 
         return Binding(signatures_for(tool, call.args), act=act)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from agent_gate.model import record
 from agent_gate.model.approval import Question
-from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
+from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import Draft, Entry, Kind
@@ -198,3 +199,21 @@ def test_the_facts_are_recorded_without_what_is_ordinary_and_without_the_state()
     assert replace(Facts.from_json(odd.to_json(asking_mattered=True), AT), state=odd.state, policy_hash="") == replace(
         odd, policy_hash=""
     )
+
+
+@pytest.mark.parametrize("number", [21.0, 2.5, 1e-7, 1e21, 1e16, -0.0, 0.1, 3])
+def test_an_entry_is_canonical_whatever_numbers_a_call_has(number: float) -> None:
+    values = {"\U0001f600": number, "\uffff": [number], "e": "1e5,2.0]"}
+    bound = replace(BOUND, recorded_args=values, resources=values)
+    facts = replace(FACTS, usage=Usage(spent_today=number), found=values)
+    outcome = replace(OUTCOME, cost=number, data=values, state_version=1, state_diff=(values,))
+    drafts = [
+        record.settled(
+            bound, facts, ALLOWED, outcome, first=True, salt="s", output=(canonical(values), "out"), state_hash="h"
+        ),
+        record.held(bound, facts, ASKED, QUESTION, "instance", "s", (Charge("budget", 1, 1, number, 5, 1012),)),
+        record.performing(bound, facts, ALLOWED, AT, "instance", "s", first=True),
+        record.reverted(bound, outcome, "s"),
+    ]
+    for draft in drafts:
+        assert canonical(restore(draft.body)) == draft.body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -16,7 +16,7 @@ from agent_gate import __version__
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import METRIC_TOOLS_MAX
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.ports import Clock, LedgerFigures
+from agent_gate.ports import Clock, LedgerFigures, Reached
 
 STAGES = ("admit", "bind", "decide", "hold", "perform", "settle")
 OTHER = "other"
@@ -48,7 +48,6 @@ class Meter(Collector):
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._in_stage: dict[str, tuple[str, float]] = {}
         self._tools: set[str] = set()
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._refusals: Counter[str] = Counter()
@@ -60,28 +59,28 @@ class Meter(Collector):
         self.lag = Durations(LAG_BOUNDS_S)
         self.blocked = 0
         """How often the event loop did not answer for too long."""
-        self.questions = self.results = 0
-        """What waits for people and for agents, as it was read last."""
+        self.questions = self.results = self.under_way = 0
+        """What waits for people, for agents and for its end, as it was read last."""
         self.paused = False
         self.ledger = LedgerFigures(0, 0, 0)
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
         ProcessCollector(registry=self.registry)
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
-        now = self._clock.monotonic()
-        before = self._in_stage.get(call_id)
-        if before is not None:
-            self._stages[before[0]].add(now - before[1])
-        self._in_stage[call_id] = stage, now if since is None else since
-
-    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None:
-        before = self._in_stage.pop(call_id, None)
-        if before is not None:
-            self._stages[before[0]].add(self._clock.monotonic() - before[1])
+    def ended(
+        self,
+        call_id: str,  # noqa: ARG002 -- the shape of an observer
+        tool: str,
+        outcome: Outcome | None,
+        stages: Sequence[Reached] = (),
+    ) -> None:
+        until = self._clock.monotonic()
+        for stage, since in reversed(stages):
+            self._stages[stage].add(until - since)
+            until = since
         if outcome is not None and outcome.status is not Status.PENDING_APPROVAL:
             stage = outcome.error.stage if outcome.error else ""
-            self._calls[self._label(tool), outcome.status.value, stage] += 1
+            self._calls[self._label(tool), outcome.status.text, stage] += 1
 
     def refused(self, problem: Problem) -> None:
         self._refusals[problem.name] += 1
@@ -138,7 +137,7 @@ class Meter(Collector):
         for name, text, value in (
             ("agent_gate_open_questions", "Questions that wait for a person.", self.questions),
             ("agent_gate_waiting_results", "Outcomes that their agents have not fetched.", self.results),
-            ("agent_gate_calls_under_way", "Calls that have no outcome yet.", len(self._in_stage)),
+            ("agent_gate_calls_under_way", "Calls that have no outcome yet.", self.under_way),
             ("agent_gate_websockets", "WebSockets that are open.", self.sockets),
             ("agent_gate_ledger_queue", "Work that waits to be written.", self.ledger.waiting),
             ("agent_gate_paused", "1 while everything is denied.", int(self.paused)),

@@ -56,6 +56,7 @@ class Probes:
         self._refuse_others(request)
         await asyncio.to_thread(self._count)
         self._meter.ledger = self._hall.gate.ledger.figures()
+        self._meter.under_way = self._hall.gate.calls_under_way
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._meter.registry), headers={"content-type": content_type})
 

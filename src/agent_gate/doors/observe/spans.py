@@ -3,63 +3,49 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from opentelemetry import trace
-from opentelemetry.trace import ProxyTracerProvider, Span, StatusCode, Tracer
+from opentelemetry.trace import ProxyTracerProvider, StatusCode, Tracer
 
 from agent_gate import __version__
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.ports import Clock, Observer
-
-
-@dataclass(slots=True)
-class _Open:
-    call: Span
-    stage: Span
+from agent_gate.ports import Clock, Observer, Reached
 
 
 class Spans:
-    """One span for each call, below it one for each stage that it is in, in order."""
+    """One span for each call, below it one for each stage that it was in, in order; made when it has ended."""
 
     def __init__(self, tracer: Tracer, clock: Clock) -> None:
         self._tracer, self._clock = tracer, clock
-        self._open: dict[str, _Open] = {}
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
-        at = time.time_ns()
-        if since is not None:
-            at -= int((self._clock.monotonic() - since) * 1e9)
-        found = self._open.get(call_id)
-        if found is None:
-            call = self._tracer.start_span("agent_gate.call", attributes={"agent_gate.call_id": call_id}, start_time=at)
-            self._open[call_id] = _Open(call, self._stage(call, stage, at))
+    def ended(self, call_id: str, tool: str, outcome: Outcome | None, stages: Sequence[Reached] = ()) -> None:
+        if not stages:
             return
-        found.stage.end(at)
-        found.stage = self._stage(found.call, stage, at)
-
-    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None:
-        found = self._open.pop(call_id, None)
-        if found is None:
-            return
-        found.call.set_attribute("agent_gate.tool", tool)
+        now, now_ns = self._clock.monotonic(), time.time_ns()
+        begins = [now_ns - int((now - since) * 1e9) for _, since in stages]
+        attributes = {"agent_gate.call_id": call_id, "agent_gate.tool": tool}
+        call = self._tracer.start_span("agent_gate.call", attributes=attributes, start_time=begins[0])
+        within = trace.set_span_in_context(call)
+        for (stage, _), begin, end in zip(stages, begins, [*begins[1:], now_ns], strict=True):
+            self._tracer.start_span(f"agent_gate.{stage}", within, start_time=begin).end(end)
         if outcome is not None:
-            found.call.set_attribute("agent_gate.status", outcome.status.value)
-            if outcome.decision is not None:
-                found.call.set_attribute("agent_gate.decision", outcome.decision.value)
-            if outcome.error is not None:
-                found.call.set_attribute("agent_gate.error", outcome.error.name)
+            call.set_attributes(_told(outcome))
         if outcome is None or outcome.status in (Status.ERROR, Status.UNKNOWN):
-            found.call.set_status(StatusCode.ERROR)
-        found.stage.end()
-        found.call.end()
+            call.set_status(StatusCode.ERROR)
+        call.end(now_ns)
 
     def refused(self, problem: Problem) -> None: ...
 
-    def _stage(self, call: Span, stage: str, at: int) -> Span:
-        within = trace.set_span_in_context(call)
-        return self._tracer.start_span(f"agent_gate.{stage}", within, start_time=at)
+
+def _told(outcome: Outcome) -> dict[str, str]:
+    told = {"agent_gate.status": outcome.status.value}
+    if outcome.decision is not None:
+        told["agent_gate.decision"] = outcome.decision.value
+    if outcome.error is not None:
+        told["agent_gate.error"] = outcome.error.name
+    return told
 
 
 class Both:
@@ -68,13 +54,9 @@ class Both:
     def __init__(self, first: Observer, second: Observer) -> None:
         self._first, self._second = first, second
 
-    def reached(self, call_id: str, stage: str, since: float | None = None) -> None:
-        self._first.reached(call_id, stage, since)
-        self._second.reached(call_id, stage, since)
-
-    def ended(self, call_id: str, tool: str, outcome: Outcome | None) -> None:
-        self._first.ended(call_id, tool, outcome)
-        self._second.ended(call_id, tool, outcome)
+    def ended(self, call_id: str, tool: str, outcome: Outcome | None, stages: Sequence[Reached] = ()) -> None:
+        self._first.ended(call_id, tool, outcome, stages)
+        self._second.ended(call_id, tool, outcome, stages)
 
     def refused(self, problem: Problem) -> None:
         self._first.refused(problem)

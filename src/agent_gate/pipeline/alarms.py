@@ -1,0 +1,70 @@
+"""Alarms: an act whose time is over is cancelled; one timer looks after all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+
+LOOK_S = 0.02
+"""How soon acts are looked at again after some were too late: so much later than its limit one may end."""
+
+
+class Alarm:
+    """Of one act; set and stopped by the task that it cancels."""
+
+    __slots__ = ("call_id", "ends_at", "rang", "task")
+
+    def __init__(self, call_id: str, task: asyncio.Task[object], ends_at: float) -> None:
+        self.call_id, self.task, self.ends_at = call_id, task, ends_at
+        self.rang = False
+
+
+class Alarms:
+    """Most acts end long before their limit, and a timer for each would cost more than many of them."""
+
+    def __init__(self) -> None:
+        self._set: dict[Alarm, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = math.inf
+
+    def set(self, call_id: str, seconds: float) -> Alarm:
+        task = asyncio.current_task()
+        assert task is not None
+        alarm = Alarm(call_id, task, time.monotonic() + seconds)
+        self._set[alarm] = None
+        if alarm.ends_at < self._due:
+            self._look_at(alarm.ends_at)
+        return alarm
+
+    def stop(self, alarm: Alarm) -> None:
+        del self._set[alarm]
+        if alarm.rang:
+            alarm.task.uncancel()
+
+    def ring(self, call_id: str) -> None:
+        """Before its time, unless the act ends in this very turn of the event loop."""
+        for alarm in self._set:
+            if alarm.call_id == call_id:
+                asyncio.get_running_loop().call_soon(self._ring, alarm)
+
+    def _ring(self, alarm: Alarm) -> None:
+        if alarm in self._set and not alarm.rang:
+            alarm.rang = True
+            alarm.task.cancel()
+
+    def _look_at(self, moment: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = moment
+        self._timer = asyncio.get_running_loop().call_later(max(moment - time.monotonic(), 0), self._look)
+
+    def _look(self) -> None:
+        self._timer, self._due = None, math.inf
+        now = time.monotonic()
+        for alarm in self._set:
+            if alarm.ends_at <= now:
+                self._ring(alarm)
+        waiting = [alarm.ends_at for alarm in self._set if not alarm.rang]
+        if waiting:
+            self._look_at(max(min(waiting), now + LOOK_S))
