@@ -9,6 +9,7 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -58,7 +59,11 @@ class Writer:
         self._files, self._key, self._lock, self._instance = files, key, lock, instance
         self._now = now
         self._on_reopen = on_reopen
-        self._queue: queue.SimpleQueue[Ticket | None] = queue.SimpleQueue()
+        self._waiting: deque[Ticket] = deque()
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Each wakes the thread up."""
+        self._calling: set[asyncio.AbstractEventLoop] = set()
+        """Event loops that will wake it at the end of their turn, once for all that they wanted written in it."""
         self._connection = connect(files.db)
         self._anchor = Anchor(files, key)
         self._anchor.begin_if_new(iso(now()))
@@ -81,15 +86,23 @@ class Writer:
         future: asyncio.Future[Committed] = loop.create_future()
         if self._closed:
             future.set_exception(StorageError("the ledger is closed"))
-        elif self._queue.qsize() >= WRITER_QUEUE_MAX and work.closes is None:
+        elif len(self._waiting) >= WRITER_QUEUE_MAX and work.closes is None:
             # How an act ended is always taken: there are no more of those than intents that were taken.
             future.set_exception(StorageError("too many writes are waiting", suggestion="try again later"))
         else:
-            self._queue.put(Ticket(work, loop, future))
+            self._waiting.append(Ticket(work, loop, future))
+            if loop not in self._calling:
+                self._calling.add(loop)
+                loop.call_soon(self._call_thread, loop)
         return future
 
+    def _call_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._calling.discard(loop)
+        if self._calls.empty():  # otherwise it is about to look, and will find this too
+            self._calls.put(None)
+
     def figures(self) -> LedgerFigures:
-        return LedgerFigures(self._commits, self._works, self._queue.qsize())
+        return LedgerFigures(self._commits, self._works, len(self._waiting))
 
     def anchor_what_is_missing(self, anchored: Heads) -> None:
         """What a crash left between a commit and its line; call it under the writer lock, before the thread runs."""
@@ -108,7 +121,7 @@ class Writer:
         """Call it where `submit` is called, so that nothing can be queued behind the end."""
         if not self._closed:
             self._closed = True
-            self._queue.put(None)
+            self._calls.put(None)
 
     def abandon(self) -> None:
         """Close what is open; harmless where it is closed already."""
@@ -121,9 +134,8 @@ class Writer:
         self._thread.join()
 
     def _serve(self) -> None:
-        running = True
-        while running:
-            tickets, running = self._take()
+        while self._waiting or not self._closed:
+            tickets = self._take()
             if tickets or self._is_broken:
                 self._commit_group(tickets)
             self._sync_anchor_if_due()
@@ -133,19 +145,12 @@ class Writer:
     def _is_broken(self) -> bool:
         return self._broken_since is not None
 
-    def _take(self) -> tuple[list[Ticket], bool]:
-        """All that waits, up to the bound of one group; False at the end."""
-        tickets: list[Ticket] = []
-        try:
-            item = self._queue.get(timeout=WRITER_REOPEN_AFTER_S if self._is_broken else self._anchor.sync_in_s())
-            while item is not None:
-                tickets.append(item)
-                if len(tickets) == WRITER_GROUP_MAX:
-                    return tickets, True
-                item = self._queue.get_nowait()
-            return tickets, False
-        except queue.Empty:
-            return tickets, True
+    def _take(self) -> list[Ticket]:
+        """All that waits, up to the bound of one group."""
+        if not self._waiting:
+            with suppress(queue.Empty):
+                self._calls.get(timeout=WRITER_REOPEN_AFTER_S if self._is_broken else self._anchor.sync_in_s())
+        return [self._waiting.popleft() for _ in range(min(len(self._waiting), WRITER_GROUP_MAX))]
 
     def _deliver(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
         """One wake-up for each event loop, however many of its callers waited."""

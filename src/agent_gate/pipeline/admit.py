@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from agent_gate.model.call import Agent, CallRequest
-from agent_gate.model.codec import CodecError, canonical, normalise
+from agent_gate.model.codec import CodecError, canonical, compact, normalise
 from agent_gate.model.entry import GATE_PROJECT, Claim
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import ARGS_BYTES_MAX, IDENTIFIER_CHARS_MAX
@@ -122,7 +122,7 @@ def closed_problem(project: str, status: str) -> Problem:
 
 def _plain(args: Mapping[str, Json]) -> tuple[dict[str, Json], bytes]:
     assert type(args) is dict, "a door says so only of what it has read itself"
-    args_json = canonical(args)
+    args_json = compact(canonical(args))
     if len(args_json) > ARGS_BYTES_MAX:
         raise CodecError(f"larger than {ARGS_BYTES_MAX} bytes")
     return args, args_json

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import canonical
+from agent_gate.model.codec import canonical, compact
 from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
@@ -102,7 +102,7 @@ class Binder:
     ) -> BoundCall:
         recorded = recorded_args(args, declaration, self._secrets.keyed_hash)
         if args_json is None or recorded is not args:
-            args_json = canonical(recorded)
+            args_json = compact(canonical(recorded))
         return BoundCall(
             call_id,
             request,

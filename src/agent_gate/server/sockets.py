@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socket import socket
 from typing import Any
@@ -14,9 +14,10 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 from websockets.http11 import Request
 
-from agent_gate.doors.websocket import KNOWN
+from agent_gate.doors.websocket import LINE
 from agent_gate.model.limits import (
     GOODBYE_S,
     HANDSHAKE_TIMEOUT_S,
@@ -50,6 +51,7 @@ class WebSocket(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._stall = _Stall()
+        self._take: Callable[[bytes], bool] | None = None
         self.close_timeout = GOODBYE_S
 
     def handle_connect(self, event: Request) -> None:
@@ -57,10 +59,34 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().handle_connect(event)
         if not self.close_sent:
             self.conn.max_message_size = STRANGERS_MESSAGE_BYTES_MAX
-            self.scope["extensions"][KNOWN] = {"now": self._give_room}
+            self.scope["extensions"][LINE] = {"line": self}
 
-    def _give_room(self) -> None:
+    def known(self, take: Callable[[bytes], bool]) -> None:
         self.conn.max_message_size = MESSAGE_BYTES_MAX
+        self._take = take
+
+    def say(self, text: bytes) -> bool:
+        if self.disconnected or self.close_sent or not self.writable.is_set():
+            return False
+        try:
+            self.conn.send_text(text)
+        except InvalidState:
+            return False
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        return True
+
+    def send_receive_event_to_app(self) -> None:
+        """Straight to the door, unless messages wait already or answers are not being read."""
+        if (
+            self._take is not None
+            and not (self.read_paused or self.close_sent)
+            and self.curr_msg_data_type == "text"
+            and self.writable.is_set()
+            and self._take(b"".join(self.frames))
+        ):
+            self.frames = []
+        else:
+            super().send_receive_event_to_app()
 
     def pause_writing(self) -> None:
         super().pause_writing()

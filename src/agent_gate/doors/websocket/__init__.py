@@ -5,9 +5,10 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, WebSocketRoute
 
 from agent_gate.doors.hall import Hall
-from agent_gate.doors.websocket.door import KNOWN, Door
+from agent_gate.doors.websocket.connection import LINE
+from agent_gate.doors.websocket.door import Door
 
-__all__ = ["KNOWN", "Door", "routes"]
+__all__ = ["LINE", "Door", "routes"]
 
 
 def routes(hall: Hall) -> list[BaseRoute]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Protocol
 
 from starlette.types import Receive, Send
 
@@ -27,18 +29,42 @@ _log = logging.getLogger(__name__)
 POLICY_VIOLATION, UNSUPPORTED, RESTART, TRY_LATER = 1008, 1003, 1012, 1013
 """Codes with which a connection is closed."""
 
+LINE = "agent_gate.line"
+"""An extension of ASGI: the socket itself, where the server lets the door have it."""
+
+
+class Line(Protocol):
+    """A socket without the detour of events, for messages that nothing stands in the way of."""
+
+    def known(self, take: Callable[[bytes], bool]) -> None:
+        """It has said whose it is: it gets room, and what it sends is offered here before it is queued."""
+        ...
+
+    def say(self, text: bytes) -> bool:
+        """Whether it could be written at once."""
+        ...
+
+
 CLOSING = Problem(2006, "the server is about to end", "connect again in a moment and repeat the request", "admit")
 
 
 class Connection:
-    def __init__(self, session: Session, send: Send, lingering: set[asyncio.Task[None]]) -> None:
+    def __init__(
+        self, session: Session, send: Send, lingering: set[asyncio.Task[None]], line: Line | None = None
+    ) -> None:
         """What the agent asked for and did not wait for goes on among the lingering."""
-        self._session, self._send_event, self._lingering = session, send, lingering
+        self._session, self._send_event, self._lingering, self._line = session, send, lingering, line
         self._closing = session.hall.closing
         self._ledger = session.hall.gate.ledger
+        self._unanswered = 0
+        self._all_answered = asyncio.Event()
         self._answering: set[asyncio.Task[None]] = set()
+        self._idle: asyncio.Future[Request | None] | None = None
+        """Where one of those tasks waits for the next request; a task for each would cost as much as a short call."""
         self._plans: set[asyncio.Task[None]] = set()
         self._unsent_bytes = 0
+        if line is not None:
+            line.known(self.take)
 
     async def serve(self, receive: Receive) -> None:
         """Until the agent goes; what it asked for goes on, and its outcomes wait for it."""
@@ -49,16 +75,37 @@ class Connection:
                     await self.close(UNSUPPORTED, "binary messages are not taken")
                     return
                 await self._take(text)
-                # A flood stays in the sockets rather than in memory.
-                while self._ledger.figures().waiting > INTAKE_BACKLOG_MAX:  # noqa: ASYNC110 -- a thread empties it
+                while self._is_flooded:  # noqa: ASYNC110 -- a thread empties it
                     await asyncio.sleep(INTAKE_PAUSE_S)
         finally:
             self._session.presence.here = False
+            self._send_idle_home()
             for task in self._answering:
                 self._lingering.add(task)
                 task.add_done_callback(self._lingering.discard)
             if self._plans:  # as long as one goes on, this counts among the agent's connections
                 await asyncio.wait(self._plans)
+
+    @property
+    def _is_flooded(self) -> bool:
+        """A flood stays in the sockets rather than in memory."""
+        return self._ledger.figures().waiting > INTAKE_BACKLOG_MAX
+
+    def take(self, text: bytes) -> bool:
+        """Begin with a request at once; what is no request, or may not be begun, goes the long way.
+
+        So does what comes before an earlier one is answered: many at once are taken in one after the other.
+        """
+        if self._idle is None and self._unanswered:
+            return False
+        try:
+            request = rpc.read(text)
+        except RpcError:
+            return False
+        if self._is_flooded or self._refusal(request) is not None:
+            return False
+        self._start(request)
+        return True
 
     async def _take(self, text: str) -> None:
         try:
@@ -80,10 +127,10 @@ class Connection:
         if self._closing.is_set():
             return RpcError(Rpc.FAILED, str(CLOSING), refused(request, CLOSING).to_json())
         crowded = len(self._plans) >= PLANS_UNDER_WAY_MAX and request.method == "execute_plan"
-        if crowded or len(self._answering) >= REQUESTS_IN_FLIGHT_MAX:
+        if crowded or self._unanswered >= REQUESTS_IN_FLIGHT_MAX:
             problem = Problem(
                 1012,
-                f"{len(self._answering)} requests of this connection are unanswered",
+                f"{self._unanswered} requests of this connection are unanswered",
                 "wait for answers, or open another connection",
                 "admit",
             )
@@ -91,14 +138,44 @@ class Connection:
         return None
 
     def _start(self, request: Request) -> None:
-        task = asyncio.get_running_loop().create_task(self._answer(request))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        self._unanswered += 1
         if request.method == "execute_plan":
+            task = asyncio.create_task(self._answer(request))
             self._plans.add(task)
             task.add_done_callback(self._plans.discard)
+        elif self._idle is not None and not self._idle.done():
+            self._idle.set_result(request)
+            self._idle = None
+            return
+        else:
+            task = asyncio.create_task(self._answer_many(request))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _answer_many(self, first: Request) -> None:
+        """One after the other; there is one that waits for the next, unless the agent has gone."""
+        request: Request | None = first
+        while request is not None:
+            await self._answer(request)
+            if self._idle is not None or not self._session.presence.here:
+                return
+            self._idle = asyncio.get_running_loop().create_future()
+            request = await self._idle
+
+    def _send_idle_home(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+        self._idle = None
 
     async def _answer(self, request: Request) -> None:
+        try:
+            await self._answer_one(request)
+        finally:
+            self._unanswered -= 1
+            if not self._unanswered:
+                self._all_answered.set()
+
+    async def _answer_one(self, request: Request) -> None:
         text, outcome = await self._reply(request)
         was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
         if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
@@ -113,7 +190,7 @@ class Connection:
         if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
             await hall.mailbox.keep(self._session.agent, outcome)
 
-    async def _reply(self, request: Request) -> tuple[str, Outcome | None]:
+    async def _reply(self, request: Request) -> tuple[bytes, Outcome | None]:
         """The answer as text, and the outcome in it where a call ended."""
         try:
             reached = await METHODS[request.method](self._session, request.params)
@@ -129,15 +206,17 @@ class Connection:
             return rpc.result(request.id, reached), None
         return rpc.outcome(request.id, reached), reached
 
-    async def send(self, text: str) -> bool:
+    async def send(self, text: bytes) -> bool:
         """Waits while the agent is slow to read; whether it was still there."""
         size = len(text)
+        if self._line is not None and size <= UNSENT_BYTES_MAX and self._line.say(text):
+            return True
         self._unsent_bytes += size
         try:
             if self._unsent_bytes > UNSENT_BYTES_MAX:
                 await self.close(TRY_LATER, "answers are not being read")
                 return False
-            await self._send_event({"type": "websocket.send", "text": text})
+            await self._send_event({"type": "websocket.send", "text": text.decode()})
         except (OSError, RuntimeError):  # it has gone, or was closed from here
             return False
         finally:
@@ -151,8 +230,9 @@ class Connection:
     async def say_goodbye(self) -> None:
         """The server ends: the agent is told, gets the answers that are still to come, and is let go."""
         await self.send(rpc.notification("closing", {"reason": CLOSING.detail, "suggestion": CLOSING.suggestion}))
-        while self._answering:
-            await asyncio.wait(self._answering)
+        while self._unanswered:
+            self._all_answered.clear()
+            await self._all_answered.wait()
         await self.close(RESTART, "the server ends")
 
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import STRANGER, bearer_token
 from agent_gate.doors.websocket import rpc
-from agent_gate.doors.websocket.connection import CLOSING, POLICY_VIOLATION, RESTART, TRY_LATER, Connection
+from agent_gate.doors.websocket.connection import CLOSING, LINE, POLICY_VIOLATION, RESTART, TRY_LATER, Connection
 from agent_gate.doors.websocket.methods import Session
 from agent_gate.doors.websocket.params import checked
 from agent_gate.doors.websocket.rpc import Request, RpcError
@@ -21,8 +21,6 @@ from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import AGENT_CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
 
-KNOWN = "agent_gate.known"
-"""An extension of ASGI by which a server lets itself be told that a socket has said whose it is."""
 UNKNOWN = Problem(6002, "the token is no agent's here", "send `auth` with a token of the configuration")
 UNNAMED = Problem(6002, "the first message must be `auth`", "send `auth` with the agent's token first")
 
@@ -46,9 +44,7 @@ class Door:
         with suppress(OSError):  # it has gone
             session = await self._identified(scope, receive, send)
             if session is not None:
-                if (server := scope.get("extensions", {}).get(KNOWN)) is not None:
-                    server["now"]()
-                await self._serve(session, receive, send)
+                await self._serve(session, scope, receive, send)
 
     async def _identified(self, scope: Scope, receive: Receive, send: Send) -> Session | None:
         """Whose socket it is; None where it does not say so in time, or is refused."""
@@ -67,7 +63,7 @@ class Door:
         except TimeoutError:
             await _close(send, POLICY_VIOLATION, "nobody said in time whose socket it is")
         except RpcError as refused:
-            await send({"type": "websocket.send", "text": rpc.error(refused.id, refused)})
+            await send({"type": "websocket.send", "text": rpc.error(refused.id, refused).decode()})
             await _close(send, POLICY_VIOLATION, "not authenticated")
         return None
 
@@ -86,7 +82,7 @@ class Door:
             told = RpcError.of(error.problem)
             raise RpcError(told.code, told.message, told.data, request.id) from None
         if not request.is_notification:
-            await send({"type": "websocket.send", "text": rpc.result(request.id, greeting)})
+            await send({"type": "websocket.send", "text": rpc.result(request.id, greeting).decode()})
         return session
 
     def _first(self, text: str | None) -> Request:
@@ -112,7 +108,7 @@ class Door:
         self._hall.gate.count_refusal(STRANGER, problem)
         return RpcError(Rpc.NOT_AUTHENTICATED, str(problem), {"error": problem.to_json()}, request_id)
 
-    async def _serve(self, session: Session, receive: Receive, send: Send) -> None:
+    async def _serve(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         agent_id = session.agent.id
         if self._hall.closing.is_set():
             await _close(send, RESTART, CLOSING.name)
@@ -120,7 +116,8 @@ class Door:
         if self._of_agent[agent_id] >= AGENT_CONNECTIONS_MAX:
             await _close(send, TRY_LATER, "too many connections of this agent")
             return
-        connection = Connection(session, send, self._lingering)
+        offered = scope.get("extensions", {}).get(LINE)
+        connection = Connection(session, send, self._lingering, offered and offered["line"])
         if self._farewell is None:
             self._farewell = asyncio.create_task(self._say_goodbye())
         self._connections[connection] = None

@@ -42,9 +42,9 @@ class Session:
             raise RpcError(Rpc.NOT_AUTHENTICATED, "this connection is another agent's; open a new one")
         return await self.greeting()
 
-    async def tool_request(self, params: Mapping[str, Json]) -> Outcome:
+    def tool_request(self, params: Mapping[str, Json]) -> Awaitable[Outcome]:
         given = checked(params, ("tool",), ("args", *_CALL))
-        return await self._call(given["tool"], given.get("args", {}), given)
+        return self._call(given["tool"], given.get("args", {}), given)
 
     async def revert(self, params: Mapping[str, Json]) -> Outcome:
         given = checked(params, (), ("snapshot_id", "call_id", *_CALL))
@@ -59,8 +59,8 @@ class Session:
         given = checked(params, (), ("project",))
         return await self._call("state.get", {"path": ""}, given)
 
-    async def _call(self, tool: str, args: Mapping[str, Json], options: Mapping[str, Any]) -> Outcome:
-        return await self._gate.submit(
+    def _call(self, tool: str, args: Mapping[str, Json], options: Mapping[str, Any]) -> Awaitable[Outcome]:
+        return self._gate.submit(
             CallRequest(
                 self.agent,
                 tool,

@@ -36,7 +36,7 @@ class RpcError(Exception):
         return cls(rpc_of_problem(problem), str(problem), {"error": problem.to_json()})
 
 
-def read(text: str) -> Request:
+def read(text: str | bytes) -> Request:
     """The request in a message; RpcError where there is none."""
     try:
         message = parse(text)
@@ -64,18 +64,18 @@ def _is_id(value: Json) -> bool:
     return kind is int or value is None or (kind is str and len(value) <= IDENTIFIER_CHARS_MAX)
 
 
-def result(id: str | int | None, value: Json) -> str:
-    return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": value}).decode()
+def result(id: str | int | None, value: Json) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": value})
 
 
-def error(id: str | int | None, refused: RpcError) -> str:
+def error(id: str | int | None, refused: RpcError) -> bytes:
     told: dict[str, Any] = {"code": int(refused.code), "message": refused.message}
     if refused.data is not None:
         told["data"] = refused.data
-    return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": told}).decode()
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": told})
 
 
-def outcome(id: str | int | None, reached: Outcome) -> str:
+def outcome(id: str | int | None, reached: Outcome) -> bytes:
     """How a call ended: a result where that is an answer, an error with the outcome as its data otherwise."""
     code = rpc_of_outcome(reached)
     if code is None:
@@ -84,5 +84,5 @@ def outcome(id: str | int | None, reached: Outcome) -> str:
     return error(id, RpcError(code, message, reached.to_json()))
 
 
-def notification(method: str, params: Json) -> str:
-    return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params}).decode()
+def notification(method: str, params: Json) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
