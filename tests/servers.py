@@ -148,7 +148,7 @@ async def listening(app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext |
 
 async def left_alone(server: Served) -> None:
     """Until the server knows that nobody follows any of its calls."""
-    await until(lambda: all(not passage.is_attended for passage in server.gate._under_way.values()))
+    await until(lambda: all(passage.is_left_alone for passage in server.gate._under_way.values()))
 
 
 class RawAgent:

@@ -70,9 +70,9 @@ class Passage(Struct, eq=False):
 
     def release(self) -> None:
         """Give back what binding holds; nothing is held while a person thinks."""
-        if self.bound is not None:
-            self.bound.release()
-            self.bound = None
+        bound, self.bound = self.bound, None
+        if bound is not None and bound.on_release is not None:
+            bound.on_release()
 
     @property
     def held(self) -> bool:
@@ -87,17 +87,12 @@ class Passage(Struct, eq=False):
         return replace(outcome, reasons=self.shown[1].reasons) if self.shown else outcome
 
     @property
-    def is_attended(self) -> bool:
-        """Whether somebody is there who will take the outcome."""
-        for follower in self.followers:  # noqa: SIM110 -- of every call, and a generator costs more than the look
-            if follower.here:
-                return True
-        return False
-
-    @property
     def is_left_alone(self) -> bool:
-        """Whether the agent, which came in by a server's door, is away."""
-        return bool(self.request.door) and not self.is_attended
+        """Whether the agent, which came in by a server's door, is away, so that nobody will take the outcome."""
+        for follower in self.followers:
+            if follower.here:
+                return False
+        return bool(self.request.door)
 
     def waiter(self, *, patient: bool) -> asyncio.Future[Outcome]:
         """Done with the outcome; for one who is not patient, as soon as a question is put."""

@@ -114,34 +114,30 @@ class Gate(Imagining):
 
     async def submit(self, request: CallRequest) -> Outcome:
         """A request as a door hands it over. The call goes on when the caller is cancelled: it is never half-done."""
-        call_id, started_at = self.ids.new(), self.clock.now()
+        call_id, started_at, since = self.ids.new(), self.clock.now(), self.clock.monotonic()
         try:
-            return await self._submit(request, call_id, started_at)
+            if self._closing:
+                raise StorageError("the gate is closed", suggestion="open it again")
+            if request.run_ends_at is not None and since >= request.run_ends_at:
+                return await self.refuse(request, run_timeout("admit"))
+            admitted = await self._stages.admission.admit(request, call_id)
+            if isinstance(admitted, Repeated):
+                return await self._repeat(request, admitted)
+            if isinstance(admitted, Turned):
+                return await self._turn_away(request, call_id, admitted, started_at)
+            claim = admitted.claim
+            if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
+                return await self._join(same, claim, request, call_id, started_at)
+            passage = Passage(request, call_id, admitted.args, started_at, claim, args_json=admitted.args_json)
+            passage.stages.append(("admit", since))
+            self._set_out(passage)
+            if request.presence is not None and request.wait:
+                # In the task of a door that does not cancel it: one task for a call instead of two.
+                return await self._attend(passage, request.presence, self._go(passage))
+            self._start(self._go(passage))
+            return await self._follow(passage, request)
         except StorageError as error:
             return self._stages.settler.refusal(request, call_id, error.problem.at("admit"), started_at)
-
-    async def _submit(self, request: CallRequest, call_id: str, started_at: float) -> Outcome:
-        if self._closing:
-            raise StorageError("the gate is closed", suggestion="open it again")
-        if self._run_is_over(request):
-            return await self.refuse(request, run_timeout("admit"))
-        since = self.clock.monotonic()
-        admitted = await self._stages.admission.admit(request, call_id)
-        if isinstance(admitted, Repeated):
-            return await self._repeat(request, admitted)
-        if isinstance(admitted, Turned):
-            return await self._turn_away(request, call_id, admitted, started_at)
-        claim = admitted.claim
-        if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
-            return await self._join(same, claim, request, call_id, started_at)
-        passage = Passage(request, call_id, admitted.args, started_at, claim, args_json=admitted.args_json)
-        passage.stages.append(("admit", since))
-        self._set_out(passage)
-        if request.presence is not None and request.wait:
-            # In the task of a door that does not cancel it: one task for a call instead of two.
-            return await self._attend(passage, request.presence, self._go(passage))
-        self._start(self._go(passage))
-        return await self._follow(passage, request)
 
     def _set_out(self, passage: Passage) -> None:
         request = passage.request

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from agent_gate.model.approval import Question
-from agent_gate.model.call import CallRequest
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
     GATE_PROJECT,
@@ -148,7 +147,8 @@ class Way:
         prepared, verdict = judged
         if verdict.problem is not None:
             return await self._settle(passage, prepared, verdict, Ending.denied(verdict.problem))
-        if self._run_is_over(passage.request):
+        run_ends_at = passage.request.run_ends_at
+        if run_ends_at is not None and self.clock.monotonic() >= run_ends_at:
             return await self._settle(passage, prepared, verdict, Ending.denied(run_timeout("perform")))
         if prepared.transition is not None:
             return await self._perform_pure(passage, prepared, verdict)
@@ -156,7 +156,8 @@ class Way:
 
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
         """Bind and decide, under one policy; what a person has agreed to must still be what would be done."""
-        passage.release()
+        if passage.bound is not None:
+            passage.release()
         judge = self.judge
         own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
         passage.stages.append(("bind", self.clock.monotonic()))
@@ -333,7 +334,9 @@ class Way:
         self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending
     ) -> Outcome | None:
         passage.stages.append(("settle", self.clock.monotonic()))
-        used = self._use_of_grant(passage) if ending.acted and not passage.opened else ()
+        beside = self._left_behind(passage)
+        if passage.grant and ending.acted and not passage.opened:
+            beside += self._use_of_grant(passage)
         outcome, committed, effect_id = await self._stages.settler.settle(
             prepared,
             verdict,
@@ -341,10 +344,10 @@ class Way:
             started_at=passage.started_at,
             claim=passage.claim,
             opened=passage.opened,
-            held=passage.held,
+            held=passage.question is not None,
             reserved=passage.reserved,
-            resolution=passage.resolution_fields(),
-            beside=used + self._left_behind(passage),
+            resolution=passage.resolution_fields() if passage.resolution else None,
+            beside=beside,
         )
         if isinstance(committed, Applied):
             if effect_id is not None:
@@ -401,9 +404,6 @@ class Way:
         problem = other_arguments(passage.claim.request_id)
         passage.claim = None
         return await self._settle_unbound(passage, problem)
-
-    def _run_is_over(self, request: CallRequest) -> bool:
-        return request.run_ends_at is not None and self.clock.monotonic() >= request.run_ends_at
 
     def _unrecorded(self, passage: Passage, problem: Problem) -> Outcome:
         """The ledger cannot be written: an act that had begun is in doubt, anything else did not happen."""

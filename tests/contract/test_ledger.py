@@ -450,7 +450,7 @@ class TestGroups:
         assert (await ledger.entries_of("c"), await ledger.blob("b")) == ([], None)
 
     async def test_a_caller_that_goes_away_takes_nobody_with_it(self, ledger: Ledger) -> None:
-        tasks = [asyncio.create_task(ledger.commit(work(call_id=f"c{number}"))) for number in range(10)]
+        tasks = [asyncio.ensure_future(ledger.commit(work(call_id=f"c{number}"))) for number in range(10)]
         await asyncio.sleep(0)
         tasks[3].cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -467,7 +467,7 @@ class TestGroups:
 
     async def test_closing_lets_what_was_handed_over_be_written(self, storage: Storage) -> None:
         first = storage.open()
-        tasks = [asyncio.create_task(first.commit(work(call_id="c"))) for _ in range(50)]
+        tasks = [asyncio.ensure_future(first.commit(work(call_id="c"))) for _ in range(50)]
         await asyncio.sleep(0)
         await first.close()
         results = await asyncio.gather(*tasks)

@@ -151,7 +151,7 @@ async def test_a_client_that_goes_ends_only_the_waiting(tmp_path: Path) -> None:
         await house.bot.http.aclose()
         away = Client(house.served, BOT_TOKEN)
         passages = house.gate._under_way
-        await until(lambda: not any(passage.is_attended for passage in passages.values()))
+        await until(lambda: all(passage.is_left_alone for passage in passages.values()))
         await house.anna.post(f"/pending/{question['call_id']}/approve")
         await until(lambda: acts == ["hello"])
 

@@ -132,7 +132,7 @@ async def test_a_call_survives_lost_connections_and_is_performed_once(tmp_path: 
         for _ in range(3):
             await lose_connection(gate)
             await until(lambda: gate._link._connection is not None)
-            await until(lambda: [passage.is_attended for passage in server.gate._under_way.values()] == [True])
+            await until(lambda: [passage.is_left_alone for passage in server.gate._under_way.values()] == [False])
         await approve(server.gate, asked)
         outcome = await soon(calling)
         assert (outcome.data, acts, len(people.asked)) == ({"sent": "once"}, ["once"], 1)
@@ -153,7 +153,7 @@ async def test_a_call_survives_a_restart_of_the_server(tmp_path: Path) -> None:
     async with a_server(tmp_path, ASK_ALL, sender(acts), people=again, config=config) as server:
         # The client may have come back first, and then its repeated call goes on with the question.
         assert await server.hall.mailbox.take_over_held(server.hall.identities.agents) <= 1
-        await until(lambda: [passage.is_attended for passage in server.gate._under_way.values()] == [True])
+        await until(lambda: [passage.is_left_alone for passage in server.gate._under_way.values()] == [False])
         await approve(server.gate, asked)
         outcome = await soon(calling)
         assert (outcome.call_id, outcome.data, acts) == (asked.call_id, {"sent": "once"}, ["once"])

@@ -7,6 +7,7 @@ make a group of works far cheaper than one after the other.
 from __future__ import annotations
 
 import sqlite3
+from itertools import chain
 
 from agent_gate.model.entry import GATE_PROJECT, ProjectHead
 
@@ -59,7 +60,7 @@ class Group:
         """Whatever has been added and moved so far."""
         for at in range(0, len(self._rows), ROWS_AT_ONCE_MAX):
             rows = self._rows[at : at + ROWS_AT_ONCE_MAX]
-            self.cursor.execute(_INSERTS[len(rows)], [value for row in rows for value in row])
+            self.cursor.execute(_INSERTS[len(rows)], list(chain.from_iterable(rows)))
         self._rows.clear()
         for project in self._moved:
             head = self._heads[project]

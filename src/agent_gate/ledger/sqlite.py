@@ -112,19 +112,13 @@ class SqliteLedger:
     def figures(self) -> LedgerFigures:
         return self._writer.figures()
 
-    async def commit(self, work: Work) -> Committed:
-        if work.opens or work.closes or work.outbox or work.outbox_done:
-            result = await self._commit_open_work(work)
-        else:
-            result = await self._writer.submit(work)
-        if work.project_change:
-            self._statuses.pop(work.project, None)
-        if work.resolves and isinstance(result, Applied):
-            self._news.tell(work.resolves.call_id)
-        return result
+    def commit(self, work: Work) -> Awaitable[Committed]:
+        if work.opens or work.closes or work.outbox or work.outbox_done or work.project_change or work.resolves:
+            return self._commit_and_note(work)
+        return self._writer.submit(work)
 
-    async def _commit_open_work(self, work: Work) -> Committed:
-        """What is begun lives from now on, and what is done no longer."""
+    async def _commit_and_note(self, work: Work) -> Committed:
+        """What is begun lives from now on, and what is done no longer; an answer is news for who waits."""
         begun = [row.effect_id for row in work.outbox]
         if work.opens:
             begun.append(work.opens[1])
@@ -137,6 +131,10 @@ class SqliteLedger:
             if not applied:
                 self._live.difference_update(begun)
             self._live.discard(work.closes or work.outbox_done or "")
+        if work.project_change:
+            self._statuses.pop(work.project, None)
+        if applied and work.resolves:
+            self._news.tell(work.resolves.call_id)
         return result
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:

@@ -137,16 +137,15 @@ def parse(raw: bytes | str, *, bytes_max: int = MESSAGE_BYTES_MAX, depth_max: in
         raise CodecError(f"not valid JSON: {error}") from None
     if data.count(b"[") + data.count(b"{") > depth_max and _depth(data) > depth_max:
         raise CodecError(f"nested deeper than {depth_max} levels")
-    _refuse_what_orjson_accepts(data, value)
+    # Duplicate keys, of which orjson keeps the last, and integers out of range, which it makes floats.
+    has_long_number = _has_long_number(data)
+    if has_long_number or not _has_all_its_quotes(data, value):
+        _read_again(data, _EXACT if has_long_number else _PLAIN)
     return value
 
 
-def _refuse_what_orjson_accepts(data: bytes, value: Json) -> None:
-    """Duplicate keys, of which orjson keeps the last, and integers out of range, which it makes floats."""
-    has_long_number = _has_long_number(data)
-    if not has_long_number and _has_all_its_quotes(data, value):
-        return
-    decoder = _EXACT if has_long_number else _PLAIN
+def _read_again(data: bytes, decoder: json.JSONDecoder) -> None:
+    """Refuses what orjson accepts."""
     try:
         decoder.decode(data.decode())
     except CodecError:

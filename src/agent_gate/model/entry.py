@@ -35,6 +35,10 @@ class Kind(Enum):
     GRANT = "grant"
     CONTACT = "contact"
 
+    def __init__(self, text: str) -> None:
+        self.text = text
+        """The value, as in a decision."""
+
 
 class Draft(Struct, frozen=True):
     """One entry before it has a place in the chain."""

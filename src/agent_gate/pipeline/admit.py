@@ -62,7 +62,9 @@ class Admission:
         closed = await self._closed(request.agent, request.project)
         if closed:
             return Turned(closed, args=args)
-        claim = self._claim(request, call_id, args_json)
+        if request.request_id is None:
+            return Admitted(request, args, args_json, None)
+        claim = self._claim(request, request.request_id, call_id, args_json)
         return await self._new_or_repeated(request, args, args_json, claim)
 
     async def _closed(self, agent: Agent, project: str) -> Problem | None:
@@ -85,18 +87,14 @@ class Admission:
             return closed_problem(project, status)
         return None
 
-    def _claim(self, request: CallRequest, call_id: str, args_json: bytes) -> Claim | None:
+    def _claim(self, request: CallRequest, request_id: str, call_id: str, args_json: bytes) -> Claim:
         """What makes a repeated request id recognisable; keyed, because arguments may hold secrets."""
-        if request.request_id is None:
-            return None
         wish = canonical([request.project, request.tool]) + args_json
-        return Claim(request.agent.id, request.request_id, call_id, self._secrets.keyed_hash(wish))
+        return Claim(request.agent.id, request_id, call_id, self._secrets.keyed_hash(wish))
 
     async def _new_or_repeated(
-        self, request: CallRequest, args: dict[str, Json], args_json: bytes, claim: Claim | None
+        self, request: CallRequest, args: dict[str, Json], args_json: bytes, claim: Claim
     ) -> Admitted | Repeated | Turned:
-        if claim is None:
-            return Admitted(request, args, args_json, None)
         taken = await self._ledger.claimed(claim.agent_id, claim.request_id)
         if taken is None:
             return Admitted(request, args, args_json, claim)

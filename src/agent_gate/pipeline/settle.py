@@ -37,11 +37,10 @@ class Settler:
         beside: tuple[Beside, ...] = (),
     ) -> tuple[Outcome, Committed, str | None]:
         """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
-        call = prepared.call
+        call, output = prepared.call, ending.output
         first = not opened and not held
-        state = self._state_change(prepared, ending)
+        state = self._state_change(prepared, ending) if ending.next_state is not None else None
         outcome = self.outcome(prepared, verdict, ending, started_at, state)
-        output = ending.output
         draft = record.settled(
             call,
             prepared.facts,
@@ -54,32 +53,35 @@ class Settler:
             resolution=resolution,
             state_hash=state.document_hash if state else None,
         )
-        large = output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX
-        outbox = self._outbox(prepared, outcome)
+        blobs: tuple[tuple[str, bytes], ...] = ()
+        if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
+            blobs = ((record.output_blob(call.call_id), output.encoded),)
+        outbox = self._outbox(prepared, outcome) if prepared.hand.post_execution else ()
         drafts: tuple[Draft, ...] = (draft,)
         if prepared.hand.reverts and outcome.status is Status.SUCCESS:
             drafts = (draft, record.reverted(call, outcome, self._ids.salt()))
+        charges = prepared.charges if ending.acted and not opened else ()
         work = Work(
             call.request.project,
             drafts,
             must_be_open=ending.acted and not opened,
             claim=claim if first else None,
             closes=call.call_id if opened else None,
-            charges=outstanding(prepared.charges, reserved) if ending.acted and not opened else (),
+            charges=outstanding(charges, reserved) if charges else (),
             releases=() if ending.acted else reserved,
             state=state,
             unholds=call.call_id if held else None,
             outbox=outbox,
-            blobs=((record.output_blob(call.call_id), output.encoded),) if output and large else (),
+            blobs=blobs,
             beside=beside,
         )
         committed = await self._ledger.commit(work)
         return outcome, committed, outbox[0].effect_id if outbox else None
 
     def _state_change(self, prepared: Prepared, ending: Ending) -> StateChange | None:
-        if ending.next_state is None or ending.status is not Status.SUCCESS:
-            return None
         new = ending.next_state
+        if new is None or ending.status is not Status.SUCCESS:
+            return None
         return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)
 
     def outcome(
@@ -106,7 +108,7 @@ class Settler:
         )
 
     def _outbox(self, prepared: Prepared, outcome: Outcome) -> tuple[OutboxRow, ...]:
-        if prepared.hand.post_execution is None or outcome.status is not Status.SUCCESS:
+        if outcome.status is not Status.SUCCESS:
             return ()
         call = prepared.call
         return (OutboxRow(self._ids.new(), call.call_id, call.request.tool, canonical(outcome.to_json())),)

@@ -35,7 +35,7 @@ def encoded_value(name: str, value: Json, *, text_only: bool) -> str:
             raise ArgumentError(f"`{name}` must be text, not {type(value).__name__}")
         return _json(name, value)
     mistakable = value[:1] in ("", '"') if text_only else _MISTAKABLE.fullmatch(value)
-    return _json(name, value) if mistakable else encoded_text(name, value)
+    return _json(name, value) if mistakable else _encoded(name, value, _ENCODED)
 
 
 def encoded_text(name: str, value: str) -> str:

@@ -64,8 +64,7 @@ class Judge:
 
     def goes_by_names_alone(self, tool: ToolDeclaration) -> bool:
         """Whether verdicts on the tool rest on signatures and caller: no guard looks at anything else either."""
-        judged = self.judged(tool)
-        return self._goes_by_calls and not judged.is_guarded and not judged.preconditions
+        return self.judged(tool).goes_by_names
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
@@ -78,7 +77,7 @@ class Judge:
             judged = self.judged(tool)
             if judged.may_reach_beyond and reaches_beyond(bound.signatures):
                 judged = judged.at_high_risk()
-            if not self._goes_by_calls or judged.is_guarded or judged.preconditions:
+            if not judged.goes_by_names:
                 return self._decide(bound, facts, judged)
             # Nothing else is looked at, so that the same question has the same answer.
             question = (
@@ -95,7 +94,9 @@ class Judge:
         if known is None or known.given is not tool:
             is_guarded = tool.name in GUARDED or tool.name in self._guards
             declaration = declared(tool, self.policy.declare)
-            known = self._tools[tool.name] = JudgedTool(tool, declaration, is_guarded, self._looks_at_state)
+            known = self._tools[tool.name] = JudgedTool(
+                tool, declaration, is_guarded, needs_state=self._looks_at_state, goes_by_calls=self._goes_by_calls
+            )
         return known
 
     def _decide(self, bound: BoundCall, facts: Facts, judged: JudgedTool) -> Verdict:
@@ -196,12 +197,18 @@ class JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
     __slots__ = (
-        "_at_high_risk", "_standings", "declaration", "given", "is_guarded", "may_reach_beyond", "needs_state",
-        "preconditions", "verdicts",
+        "_at_high_risk", "_standings", "declaration", "given", "goes_by_names", "is_guarded", "may_reach_beyond",
+        "needs_state", "preconditions", "verdicts",
     )  # fmt: skip
 
     def __init__(
-        self, given: ToolDeclaration, declaration: ToolDeclaration, is_guarded: bool, needs_state: bool
+        self,
+        given: ToolDeclaration,
+        declaration: ToolDeclaration,
+        is_guarded: bool,
+        *,
+        needs_state: bool,
+        goes_by_calls: bool,
     ) -> None:
         self.given = given
         self.declaration = declaration
@@ -209,6 +216,7 @@ class JudgedTool:
         self.verdicts: dict[tuple[object, ...], Verdict] = {}
         self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
         self.needs_state = needs_state or bool(self.preconditions)
+        self.goes_by_names = goes_by_calls and not is_guarded and not self.preconditions
         self.may_reach_beyond = given.name in REACHING and declaration.risk is not Risk.HIGH
         self._standings: dict[tuple[object, ...], _Standing] = {}
         self._at_high_risk: JudgedTool | None = None
@@ -217,7 +225,13 @@ class JudgedTool:
         """The same tool where what a call sets off cannot be known."""
         if self._at_high_risk is None:
             declaration = replace(self.declaration, risk=Risk.HIGH)
-            self._at_high_risk = JudgedTool(self.given, declaration, self.is_guarded, self.needs_state)
+            self._at_high_risk = JudgedTool(
+                self.given,
+                declaration,
+                self.is_guarded,
+                needs_state=self.needs_state,
+                goes_by_calls=self.goes_by_names,
+            )
         return self._at_high_risk
 
     def keep(self, question: tuple[object, ...], verdict: Verdict) -> Verdict:

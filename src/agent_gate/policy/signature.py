@@ -95,12 +95,13 @@ def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], st
         for name in sorted(properties)
         if declaration.kind_of(name) is not ArgumentKind.UNSIGNED
     ]
+    names = [name for name, _ in signed]
 
     def sign(args: Mapping[str, Json]) -> str:
+        given = args.keys()
         places = [write(name, args[name]) if name in args else "" for name, write in signed]
-        others = args.keys() - known
-        unknown = _unknown_places(declaration, args, others) if others else []
-        if not unknown and not any(name in args for name, _ in signed):
+        unknown = [] if given <= known else _unknown_places(declaration, args, given - known)
+        if not unknown and given.isdisjoint(names):
             return declaration.name
         return _joined(declaration.name, places + unknown)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -23,24 +23,37 @@ OTHER = "other"
 """Stands for the tools that have no label of their own: there may be any number of names that nobody offers."""
 
 STAGE_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 900.0)
+UNPLACED_MAX = 1_000
 LAG_BOUNDS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 
 class Durations:
-    """A histogram that costs a search in a short tuple; written by one thread."""
+    """A histogram; what is added waits in a list, because sorting many costs less than finding a place for each."""
 
     def __init__(self, bounds_s: tuple[float, ...]) -> None:
         self._bounds_s = bounds_s
-        self.counts = [0] * (len(bounds_s) + 1)
-        self.sum_s = 0.0
+        self._counts = [0] * (len(bounds_s) + 1)
+        """How many were no longer than each bound; the last counts all."""
+        self._sum_s = 0.0
+        self.unplaced: list[float] = []
 
     def add(self, seconds: float) -> None:
-        self.counts[bisect_left(self._bounds_s, seconds)] += 1
-        self.sum_s += seconds
+        self.unplaced.append(seconds)
+        if len(self.unplaced) >= UNPLACED_MAX:
+            self.place()
+
+    def place(self) -> None:
+        """Into the buckets; written by one thread."""
+        self.unplaced.sort()
+        self._sum_s += sum(self.unplaced)
+        for number, bound_s in enumerate((*self._bounds_s, math.inf)):
+            self._counts[number] += bisect_right(self.unplaced, bound_s)
+        self.unplaced.clear()
 
     def buckets(self) -> tuple[list[tuple[str, float]], float]:
+        self.place()
         names = [*map(str, self._bounds_s), "+Inf"]
-        return list(zip(names, map(float, accumulate(self.counts)), strict=True)), self.sum_s
+        return list(zip(names, map(float, self._counts), strict=True)), self._sum_s
 
 
 class Meter(Collector):
@@ -52,6 +65,7 @@ class Meter(Collector):
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._refusals: Counter[str] = Counter()
         self._stages = {stage: Durations(STAGE_BOUNDS_S) for stage in STAGES}
+        self._unplaced = {stage: durations.unplaced for stage, durations in self._stages.items()}
         self.responses: Counter[str] = Counter()
         """HTTP responses by status."""
         self.sockets = 0
@@ -76,10 +90,11 @@ class Meter(Collector):
     ) -> None:
         until = self._clock.monotonic()
         for stage, since in reversed(stages):
-            durations, seconds = self._stages[stage], until - since  # as `add` does, without a call for each
-            durations.counts[bisect_left(STAGE_BOUNDS_S, seconds)] += 1
-            durations.sum_s += seconds
+            self._unplaced[stage].append(until - since)
             until = since
+        if len(self._unplaced["admit"]) >= UNPLACED_MAX:
+            for durations in self._stages.values():
+                durations.place()
         if outcome is not None and outcome.status is not Status.PENDING_APPROVAL:
             stage = outcome.error.stage if outcome.error else ""
             self._calls[self._label(tool), outcome.status.text, stage] += 1

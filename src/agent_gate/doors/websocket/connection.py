@@ -169,18 +169,15 @@ class Connection:
 
     async def _answer(self, request: Request) -> None:
         try:
-            await self._answer_one(request)
+            text, outcome = await self._reply(request)
+            was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
+            if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
+                with suppress(GateError):
+                    await self._keep(outcome)
         finally:
             self._unanswered -= 1
             if not self._unanswered:
                 self._all_answered.set()
-
-    async def _answer_one(self, request: Request) -> None:
-        text, outcome = await self._reply(request)
-        was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
-        if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
-            with suppress(GateError):
-                await self._keep(outcome)
 
     async def _keep(self, outcome: Outcome) -> None:
         """The agent went before it could be told how its call ended; one that goes on is left for it at its end."""
