@@ -11,7 +11,7 @@ from agent_gate.model.approval import Answer, Approver, GrantTerms
 from agent_gate.model.call import Agent, CallRequest, Presence
 from agent_gate.model.entry import Applied, Claim
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
-from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.outcome import PENDING, Outcome, Status
 from agent_gate.model.record import reserved_by
 from agent_gate.model.tool import Json, Mode
 from agent_gate.passage import Passage, run_timeout
@@ -161,7 +161,7 @@ class Gate(Imagining):
         passage.followers.append(presence)
         try:
             outcome = await reaching
-            passage.taken |= presence.here and outcome.status is not Status.PENDING_APPROVAL
+            passage.taken |= presence.here and outcome.status is not PENDING
             return outcome
         finally:
             passage.followers.remove(presence)

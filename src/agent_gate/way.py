@@ -32,7 +32,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
-from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.model.verdict import ASK, Decision, Verdict
 from agent_gate.passage import Judged, Passage, covers, refusal, run_timeout, still_open
 from agent_gate.pipeline.admit import Admission, closed_problem, other_arguments
 from agent_gate.pipeline.bind import Binder
@@ -136,7 +136,7 @@ class Way:
         judged = await self._judge(passage)
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
-        if judged[1].decision is Decision.ASK and not await self._is_granted(passage, judged):
+        if judged[1].decision is ASK and not await self._is_granted(passage, judged):
             agreed = await self._hold(passage, judged)
             if isinstance(agreed, Outcome):
                 return agreed

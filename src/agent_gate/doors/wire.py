@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.outcome import PENDING, SUCCESS, Outcome, Status
 from agent_gate.model.verdict import Decision
 
 
@@ -100,7 +100,7 @@ def rpc_of_problem(problem: Problem) -> Rpc:
 
 def rpc_of_outcome(outcome: Outcome) -> Rpc | None:
     """None where the outcome is an answer and no error."""
-    if outcome.status in (Status.SUCCESS, Status.PENDING_APPROVAL):
+    if outcome.status is SUCCESS or outcome.status is PENDING:
         return None
     if outcome.error:
         return rpc_of_problem(outcome.error)

@@ -100,6 +100,7 @@ class Usage(Struct, frozen=True):
 
 
 NO_USAGE = Usage()
+_ORDINARY = Mode.ASSISTED
 _COUNTED = Usage.__struct_fields__
 
 
@@ -150,7 +151,7 @@ class Facts(Struct, frozen=True):
         fields: dict[str, Any] = {"policy": self.policy_hash[:16]}
         if self.state_version:
             fields["state_version"] = self.state_version
-        if self.mode is not Mode.ASSISTED:
+        if self.mode is not _ORDINARY:
             fields["mode"] = self.mode.value
         if self.roles != ("operator",):
             fields["roles"] = list(self.roles)

@@ -56,7 +56,7 @@ def canonical(value: Json) -> bytes:
         parts: list[str] = []
         _write(value, parts, 0)
         return "".join(parts).encode()
-    if b"null" in data:
+    if data.find(b"null") >= 0:  # `in` would first try whether it is a number
         _refuse_non_finite(value)
     return data
 
@@ -110,7 +110,7 @@ def restore(data: bytes) -> Json:
 
 def _has_long_number(data: bytes) -> bool:
     """Whether sixteen digits stand in a row; inside a string that only costs time."""
-    return b"0000000000000000" in bytes.translate(data, _DIGITS_AS_ZEROS)
+    return bytes.translate(data, _DIGITS_AS_ZEROS).find(b"0000000000000000") >= 0
 
 
 def normalise(value: Json, *, bytes_max: int = ARGS_BYTES_MAX, depth_max: int = JSON_DEPTH_MAX) -> tuple[Json, bytes]:
@@ -156,7 +156,7 @@ def _read_again(data: bytes, decoder: json.JSONDecoder) -> None:
 
 def _has_all_its_quotes(data: bytes, value: Json) -> bool:
     """Text without escapes has as many quotes as its value written again, unless a key was dropped."""
-    if b"\\" in data:
+    if data.find(b"\\") >= 0:
         return False
     try:
         return orjson.dumps(value).count(b'"') == data.count(b'"')

@@ -16,10 +16,12 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
-from agent_gate.model.verdict import Decision, Reason, Verdict
+from agent_gate.model.verdict import ALLOW, Decision, Reason, Verdict
 
 INLINE_DATA_BYTES_MAX = 32_768
 """A larger result lives in a blob of its own."""
+
+_SETTLED = Kind.SETTLED
 
 RESERVED_WINDOW = 3_600
 """Buckets that releasing a charge leaves alone; no limit looks further back."""
@@ -183,7 +185,7 @@ def settled(
         body |= _state_fields(outcome, state_hash)
     if resolution:
         body |= resolution
-    return _draft(Kind.SETTLED, bound, outcome.ended_at, body, outcome.status.text)
+    return _draft(_SETTLED, bound, outcome.ended_at, body, outcome.status.text)
 
 
 def _state_fields(outcome: Outcome, state_hash: str | None) -> dict[str, Any]:
@@ -253,7 +255,7 @@ def _args(bound: BoundCall) -> Fragment:
 def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
     """What an entry says that rests on a verdict of its own: after an approval, a call is judged again."""
     body = _later_body(bound, verdict)
-    told = facts.to_json(asking_mattered=verdict.decision is not Decision.ALLOW)
+    told = facts.to_json(asking_mattered=verdict.decision is not ALLOW)
     body["facts"] = told if facts.are_names else part(told)
     body["reasons"] = verdict.recorded_reasons
     return body

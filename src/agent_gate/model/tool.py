@@ -37,6 +37,8 @@ _RISK_RANK = {Risk.LOW: 0, Risk.MEDIUM: 1, Risk.HIGH: 2}
 class Mode(Enum):
     """How much an agent does on its own; strictest first."""
 
+    __hash__ = object.__hash__
+
     INTERACTIVE = "interactive"
     ASSISTED = "assisted"
     AUTONOMOUS = "autonomous"

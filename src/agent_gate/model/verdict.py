@@ -20,6 +20,10 @@ class Decision(Enum):
         """The value, without the detour that Enum makes for it: every entry and every answer tells a few."""
 
 
+ALLOW, ASK = Decision.ALLOW, Decision.ASK
+"""For what every call passes."""
+
+
 class Reason(Struct, frozen=True):
     """One layer's answer; `decision` None means the layer had nothing to say."""
 

@@ -19,7 +19,7 @@ from agent_gate.model.ending import Ending, NextState, Output
 from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
-from agent_gate.model.outcome import Status
+from agent_gate.model.outcome import SUCCESS, Status
 from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
@@ -28,6 +28,8 @@ from agent_gate.pipeline.alarms import Alarms
 from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared
 
 Result = TypeVar("Result")
+
+_NONE, _WRITE = Effect.NONE, Effect.WRITE
 
 UNAVAILABLE = 2006
 """A tool fails with this code where nothing was performed: what was reserved for the act is released."""
@@ -38,9 +40,9 @@ PREVIEWED = "performed on a copy that was thrown away"
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
     """Whether the ledger must know of the act before it happens: whatever changes the world or costs something."""
-    if declaration.effect is Effect.NONE:
+    if declaration.effect is _NONE:
         return False
-    return declaration.effect is Effect.WRITE or declaration.cost > 0 or declaration.name == "http.get"
+    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.name == "http.get"
 
 
 class Performer:
@@ -173,7 +175,7 @@ def _succeeded(data: Json) -> Ending:
             Problem(2005, f"the result has {len(output)} bytes, more than {OUTPUT_BYTES_MAX}", stage="perform"),
             acted=True,
         )
-    return Ending(Status.SUCCESS, output=Output.of(data, output), acted=True)
+    return Ending(SUCCESS, output=Output.of(data, output), acted=True)
 
 
 def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from agent_gate import __version__
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import METRIC_TOOLS_MAX
-from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.outcome import PENDING, Outcome
 from agent_gate.ports import Clock, LedgerFigures, Reached
 
 STAGES = ("admit", "bind", "decide", "hold", "perform", "settle")
@@ -95,7 +95,7 @@ class Meter(Collector):
         if len(self._unplaced["admit"]) >= UNPLACED_MAX:
             for durations in self._stages.values():
                 durations.place()
-        if outcome is not None and outcome.status is not Status.PENDING_APPROVAL:
+        if outcome is not None and outcome.status is not PENDING:
             stage = outcome.error.stage if outcome.error else ""
             self._calls[self._label(tool), outcome.status.text, stage] += 1
 

@@ -75,7 +75,8 @@ class Connection:
                     await self.close(UNSUPPORTED, "binary messages are not taken")
                     return
                 await self._take(text)
-                while self._is_flooded:  # noqa: ASYNC110 -- a thread empties it
+                # A flood stays in the sockets rather than in memory.
+                while self._ledger.figures().waiting > INTAKE_BACKLOG_MAX:  # noqa: ASYNC110 -- a thread empties it
                     await asyncio.sleep(INTAKE_PAUSE_S)
         finally:
             self._session.presence.here = False
@@ -86,15 +87,10 @@ class Connection:
             if self._plans:  # as long as one goes on, this counts among the agent's connections
                 await asyncio.wait(self._plans)
 
-    @property
-    def _is_flooded(self) -> bool:
-        """A flood stays in the sockets rather than in memory."""
-        return self._ledger.figures().waiting > INTAKE_BACKLOG_MAX
-
     def take(self, text: bytes) -> bool:
         """Begin with a request at once; what is no request, or may not be begun, goes the long way.
 
-        So does what comes before an earlier one is answered: many at once are taken in one after the other.
+        So does what comes before an earlier one is answered: a flood stays in the socket.
         """
         if self._idle is None and self._unanswered:
             return False
@@ -102,7 +98,7 @@ class Connection:
             request = rpc.read(text)
         except RpcError:
             return False
-        if self._is_flooded or self._refusal(request) is not None:
+        if self._refusal(request) is not None:
             return False
         self._start(request)
         return True
