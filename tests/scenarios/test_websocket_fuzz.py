@@ -246,3 +246,67 @@ async def test_a_peer_that_answers_no_ping_is_let_go(
             await soon(reading.read())
         writing.close()
         await until(lambda: not doors[0]._connections)
+
+
+def reading(text: str, number: int) -> str:
+    params = {"tool": "note.read", "args": {"text": text}}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tool_request", "params": params})
+
+
+async def test_one_request_after_the_other_is_answered_by_one_task_and_many_at_once_each_exactly_once(
+    tmp_path: Path, doors: list[Door]
+) -> None:
+    acts: list[str] = []
+    async with a_server(tmp_path, RULES, reader(acts)) as server, a_raw_agent(server) as agent:
+        for number in range(30):
+            await agent.send(reading(f"single {number}", number))
+            answer = await agent.receive()
+            assert (answer["id"], answer["result"]["status"]) == (number, "success")
+        [door] = doors
+        [connection] = door._connections
+        assert (len(connection._answering), connection._unanswered) == (1, 0)
+        for number in range(100, 160):
+            await agent.send(reading(f"many {number}", number))
+        answers = [await agent.receive() for _ in range(60)]
+        assert sorted(answer["id"] for answer in answers) == list(range(100, 160))
+        await until(lambda: len(connection._answering) == 1)
+        for number in range(200, 205):
+            await agent.send(reading(f"again {number}", number))
+            assert (await agent.receive())["id"] == number
+        assert len(acts) == len(set(acts)) == 95
+    await until(lambda: not door._connections and not door._lingering)
+    assert not connection._answering
+
+
+async def test_a_message_in_pieces_and_messages_in_one_piece_are_requests_like_any_other(tmp_path: Path) -> None:
+    acts: list[str] = []
+    async with a_server(tmp_path, RULES, reader(acts)) as server:
+        reading_end, writing = await asyncio.open_connection("127.0.0.1", server.port)
+        await upgrade(reading_end, writing)
+        writing.write(frame(AUTH))
+        assert b"authenticated" in await soon(reading_end.read(1_000))
+        whole = reading("pieces", 1).encode()
+        writing.write(frame(whole[:20], 0x01) + frame(whole[20:40], 0x00) + frame(whole[40:], 0x80))
+        answered = await soon(reading_end.readuntil(b'"status":"success"'))
+        assert b'"id":1,' in answered
+        writing.write(b"".join(frame(reading(f"one of {number}", number).encode()) for number in range(2, 6)))
+        for _ in range(4):
+            await soon(reading_end.readuntil(b'"status":"success"'))
+        writing.close()
+    assert sorted(acts) == ["one of 2", "one of 3", "one of 4", "one of 5", "pieces"]
+
+
+async def test_a_call_that_waits_for_a_person_holds_up_no_other(tmp_path: Path, doors: list[Door]) -> None:
+    acts: list[str] = []
+    policy: Any = {"rules": [{"pattern": "note.read(free*)", "action": "allow"}]}
+    async with a_server(tmp_path, policy, reader(acts)) as server:
+        async with a_raw_agent(server) as agent:
+            await agent.send(reading("held", 1))
+            await until(lambda: rows(server.gate, "SELECT 1 FROM pending_requests"))
+            for number in range(2, 12):
+                await agent.send(reading(f"free {number}", number))
+                assert (await agent.receive())["id"] == number
+            [connection] = doors[0]._connections
+            assert (len(connection._answering), connection._unanswered) == (2, 1)
+        await until(lambda: not doors[0]._connections and len(connection._answering) == 1)
+    assert len(acts) == 10

@@ -26,6 +26,8 @@ class Alarms:
     def __init__(self) -> None:
         self._set: dict[Alarm, None] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """That of the timer."""
         self._due = math.inf
 
     def set(self, call_id: str, seconds: float) -> Alarm:
@@ -33,7 +35,7 @@ class Alarms:
         assert task is not None
         alarm = Alarm(call_id, task, time.monotonic() + seconds)
         self._set[alarm] = None
-        if alarm.ends_at < self._due:
+        if alarm.ends_at < self._due or task.get_loop() is not self._loop:
             self._look_at(alarm.ends_at)
         return alarm
 
@@ -56,8 +58,8 @@ class Alarms:
     def _look_at(self, moment: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._due = moment
-        self._timer = asyncio.get_running_loop().call_later(max(moment - time.monotonic(), 0), self._look)
+        self._due, self._loop = moment, asyncio.get_running_loop()
+        self._timer = self._loop.call_later(max(moment - time.monotonic(), 0), self._look)
 
     def _look(self) -> None:
         self._timer, self._due = None, math.inf

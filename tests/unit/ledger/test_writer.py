@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from unittest.mock import patch
 
@@ -57,3 +59,56 @@ async def test_the_log_is_written_over_when_it_is_long(tmp_path: Path) -> None:
     await ledger.commit(work())
     assert (tmp_path / "a.db-wal").stat().st_size < 3 * WAL_CHECKPOINT_BYTES
     await ledger.close()
+
+
+async def test_what_one_turn_of_the_event_loop_asks_for_is_one_group(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    before = ledger.figures().commits
+    results = await asyncio.gather(*(ledger.commit(work(str(number))) for number in range(150)))
+    assert [result.seq for result in results if isinstance(result, Applied)] == list(range(1, 151))
+    assert ledger.figures().commits == before + 1
+    await ledger.close()
+
+
+@pytest.mark.parametrize("count", [*range(1, 12), 63, 64, 65, 130])
+async def test_a_group_of_any_size_is_written_whole(tmp_path: Path, count: int) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    texts = [str(number) for number in range(count)]
+    await asyncio.gather(*map(ledger.commit, map(work, texts)))
+    rows = ledger._rows("SELECT seq, body ->> '$.text' FROM entries WHERE project = 'default' ORDER BY seq")
+    assert [tuple(row) for row in rows] == [(number + 1, text) for number, text in enumerate(texts)]
+    await ledger.close()
+
+
+def test_several_event_loops_are_all_answered(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    seen: list[int] = []
+
+    async def write_some() -> None:
+        for _ in range(20):
+            results = await asyncio.gather(*(ledger.commit(work()) for _ in range(5)))
+            seen.extend(result.seq for result in results if isinstance(result, Applied))
+
+    threads = [threading.Thread(target=asyncio.run, args=(write_some(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    asyncio.run(ledger.close())
+    assert sorted(seen) == list(range(1, 401))
+
+
+def test_what_an_event_loop_left_behind_when_it_ended_is_written_at_the_close(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+
+    async def hand_over() -> None:
+        for _ in range(3):
+            asyncio.ensure_future(ledger.commit(work())).cancel()
+
+    asyncio.run(hand_over())
+    asyncio.run(ledger.close())
+    again = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    head = asyncio.run(again.head("default"))
+    asyncio.run(again.close())
+    assert head is not None
+    assert head.seq == 3
