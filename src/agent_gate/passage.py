@@ -71,8 +71,8 @@ class Passage(Struct, eq=False):
     def release(self) -> None:
         """Give back what binding holds; nothing is held while a person thinks."""
         bound, self.bound = self.bound, None
-        if bound is not None and bound.on_release is not None:
-            bound.on_release()
+        if bound is not None:
+            bound.release()
 
     @property
     def held(self) -> bool:

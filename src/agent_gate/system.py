@@ -35,12 +35,12 @@ class RandomIds:
 
 
 def _milliseconds(value: int) -> str:
-    return _seconds(value >> 10) + _LAST_TWO[value & 1023]
+    return _first_eight(value >> 10) + _LAST_TWO[value & 1023]
 
 
 @lru_cache(maxsize=4)
-def _seconds(value: int) -> str:
-    """All but the last two characters; kept, because many ids are made in the same second."""
+def _first_eight(value: int) -> str:
+    """Kept, because they stay the same for a second."""
     return "".join([ALPHABET[value >> shift & 31] for shift in range(35, -1, -5)])
 
 

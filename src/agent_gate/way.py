@@ -156,8 +156,7 @@ class Way:
 
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
         """Bind and decide, under one policy; what a person has agreed to must still be what would be done."""
-        if passage.bound is not None:
-            passage.release()
+        passage.release()
         judge = self.judge
         own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
         passage.stages.append(("bind", self.clock.monotonic()))
@@ -344,7 +343,7 @@ class Way:
             started_at=passage.started_at,
             claim=passage.claim,
             opened=passage.opened,
-            held=passage.question is not None,
+            held=passage.held,
             reserved=passage.reserved,
             resolution=passage.resolution_fields() if passage.resolution else None,
             beside=beside,

@@ -8,11 +8,13 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_gate import tool
 from agent_gate.doors import websocket
 from agent_gate.doors.websocket.door import Door
 from agent_gate.doors.websocket.methods import METHODS
@@ -253,7 +255,7 @@ def reading(text: str, number: int) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tool_request", "params": params})
 
 
-async def test_one_request_after_the_other_is_answered_by_one_task_and_many_at_once_each_exactly_once(
+async def test_one_request_after_the_other_and_many_at_once_are_each_answered_exactly_once(
     tmp_path: Path, doors: list[Door]
 ) -> None:
     acts: list[str] = []
@@ -264,12 +266,11 @@ async def test_one_request_after_the_other_is_answered_by_one_task_and_many_at_o
             assert (answer["id"], answer["result"]["status"]) == (number, "success")
         [door] = doors
         [connection] = door._connections
-        assert (len(connection._answering), connection._unanswered) == (1, 0)
+        await until(lambda: not connection._answering)
         for number in range(100, 160):
             await agent.send(reading(f"many {number}", number))
         answers = [await agent.receive() for _ in range(60)]
         assert sorted(answer["id"] for answer in answers) == list(range(100, 160))
-        await until(lambda: len(connection._answering) == 1)
         for number in range(200, 205):
             await agent.send(reading(f"again {number}", number))
             assert (await agent.receive())["id"] == number
@@ -307,6 +308,52 @@ async def test_a_call_that_waits_for_a_person_holds_up_no_other(tmp_path: Path, 
                 await agent.send(reading(f"free {number}", number))
                 assert (await agent.receive())["id"] == number
             [connection] = doors[0]._connections
-            assert (len(connection._answering), connection._unanswered) == (2, 1)
+            await until(lambda: len(connection._answering) == 1)
         await until(lambda: not doors[0]._connections and len(connection._answering) == 1)
     assert len(acts) == 10
+
+
+async def test_what_a_tool_leaves_behind_in_its_task_meets_no_other_call(tmp_path: Path) -> None:
+    word: ContextVar[str] = ContextVar("word", default="unsaid")
+
+    @tool("note.read", effect="read", risk="low", cost=0)
+    async def careless(text: str) -> str:
+        task, before = asyncio.current_task(), word.get()
+        assert task is not None
+        word.set(text)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.01, task.cancel)
+        return before
+
+    async with a_server(tmp_path, RULES, careless) as server, a_raw_agent(server) as agent:
+        for number in range(20):
+            await agent.send(reading("good", number))
+            answer = await agent.receive()
+            assert (answer["id"], answer["result"]["data"]) == (number, "unsaid")
+            await asyncio.sleep(0.002)
+
+
+@pytest.mark.parametrize("path", ["straight", "queued"])
+async def test_what_holds_for_a_connection_holds_for_its_requests_whichever_way_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    word: ContextVar[str] = ContextVar("word", default="lost")
+
+    @tool("note.read", effect="read", risk="low", cost=0)
+    async def telling(text: str) -> str:
+        return word.get() + text
+
+    serve = Door._serve
+
+    async def serve_marked(self: Door, *args: Any) -> None:
+        word.set("kept")
+        await serve(self, *args)
+
+    monkeypatch.setattr(Door, "_serve", serve_marked)
+    if path == "queued":
+        monkeypatch.setattr("agent_gate.doors.websocket.connection.STRAIGHT_MAX", 0)
+    async with a_server(tmp_path, RULES, telling) as server, a_raw_agent(server) as agent:
+        await agent.send(reading("!", 1))
+        assert (await agent.receive())["result"]["data"] == "kept!"

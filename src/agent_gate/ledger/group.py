@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from itertools import chain
+from operator import itemgetter
 
 from agent_gate.model.entry import GATE_PROJECT, ProjectHead
 
@@ -20,9 +21,12 @@ INSERT_ENTRIES = (
     " body, body_hash, prev_hash, hash) VALUES "
 )
 _ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-ROWS_AT_ONCE_MAX = 64
 INSERT_ENTRY = INSERT_ENTRIES + _ROW
-_INSERTS = [INSERT_ENTRIES + ", ".join([_ROW] * size) for size in range(ROWS_AT_ONCE_MAX + 1)]
+ROWS_AT_ONCE_MAX = 64
+CHARS_AT_ONCE_MAX = 65_536
+"""Of the bodies in one statement: each statement is kept, and keeps what it wrote last."""
+_INSERTS = {size: INSERT_ENTRIES + ", ".join([_ROW] * size) for size in range(1, ROWS_AT_ONCE_MAX + 1)}
+_body = itemgetter(11)
 
 
 class Group:
@@ -60,7 +64,10 @@ class Group:
         """Whatever has been added and moved so far."""
         for at in range(0, len(self._rows), ROWS_AT_ONCE_MAX):
             rows = self._rows[at : at + ROWS_AT_ONCE_MAX]
-            self.cursor.execute(_INSERTS[len(rows)], list(chain.from_iterable(rows)))
+            if sum(map(len, map(_body, rows))) <= CHARS_AT_ONCE_MAX:
+                self.cursor.execute(_INSERTS[len(rows)], list(chain.from_iterable(rows)))
+            else:
+                self.cursor.executemany(INSERT_ENTRY, rows)
         self._rows.clear()
         for project in self._moved:
             head = self._heads[project]

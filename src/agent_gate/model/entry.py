@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -13,12 +12,13 @@ from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
+from agent_gate.model.word import Word
 
 GATE_PROJECT = "_gate"
 """The chain for facts that belong to no project: policies, refusals at the door."""
 
 
-class Kind(Enum):
+class Kind(Word):
     RUN = "run"
     HELD = "held"
     ANSWERED = "answered"
@@ -34,10 +34,6 @@ class Kind(Enum):
     DOOR = "door"
     GRANT = "grant"
     CONTACT = "contact"
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        """The value, as in a decision."""
 
 
 class Draft(Struct, frozen=True):

@@ -85,6 +85,8 @@ AGENT_CONNECTIONS_MAX = 1_000
 """Of one agent."""
 REQUESTS_IN_FLIGHT_MAX = 64
 """Of one connection."""
+STRAIGHT_MAX = 4
+"""So many of them may be unanswered where another is taken straight from the socket."""
 INTAKE_BACKLOG_MAX = 256
 """Work that waits for the ledger's writer before the doors of agents stop reading."""
 INTAKE_PAUSE_S = 0.002

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any
 
 from msgspec import Struct
@@ -13,9 +12,10 @@ from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
+from agent_gate.model.word import Word
 
 
-class Status(Enum):
+class Status(Word):
     SUCCESS = "success"
     DENIED = "denied"
     ERROR = "error"
@@ -23,10 +23,6 @@ class Status(Enum):
     UNKNOWN = "unknown"
     PENDING_APPROVAL = "pending_approval"
     """An answer, never an outcome in the ledger."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        """The value, as in a decision."""
 
 
 SUCCESS, PENDING = Status.SUCCESS, Status.PENDING_APPROVAL

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cached_property
 
 from msgspec import Struct
 
 from agent_gate.model.errors import Problem
+from agent_gate.model.word import Word
 
 
-class Decision(Enum):
+class Decision(Word):
     ALLOW = "allow"
     DENY = "deny"
     ASK = "ask"
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        """The value, without the detour that Enum makes for it: every entry and every answer tells a few."""
 
 
 ALLOW, ASK = Decision.ALLOW, Decision.ASK

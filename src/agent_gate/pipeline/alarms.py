@@ -21,7 +21,7 @@ class Alarm:
 
 
 class Alarms:
-    """Most acts end long before their limit, and a timer for each would cost more than many of them."""
+    """Those of one event loop: most acts end long before their limit, and a timer for each costs more than many do."""
 
     def __init__(self) -> None:
         self._set: dict[Alarm, None] = {}

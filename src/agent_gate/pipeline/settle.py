@@ -8,10 +8,10 @@ from agent_gate.model import record
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
-from agent_gate.model.ending import Ending
+from agent_gate.model.ending import Ending, NextState
 from agent_gate.model.entry import GATE_PROJECT, Beside, Claim, Committed, Draft, OutboxRow, StateChange, Work
 from agent_gate.model.errors import Problem
-from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.outcome import SUCCESS, Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.limits import outstanding
@@ -39,7 +39,8 @@ class Settler:
         """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
         call, output = prepared.call, ending.output
         first = not opened and not held
-        state = self._state_change(prepared, ending) if ending.next_state is not None else None
+        new = ending.next_state if ending.status is SUCCESS else None
+        state = self._state_change(prepared, new) if new is not None else None
         outcome = self.outcome(prepared, verdict, ending, started_at, state)
         draft = record.settled(
             call,
@@ -78,10 +79,7 @@ class Settler:
         committed = await self._ledger.commit(work)
         return outcome, committed, outbox[0].effect_id if outbox else None
 
-    def _state_change(self, prepared: Prepared, ending: Ending) -> StateChange | None:
-        new = ending.next_state
-        if new is None or ending.status is not Status.SUCCESS:
-            return None
+    def _state_change(self, prepared: Prepared, new: NextState) -> StateChange:
         return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)
 
     def outcome(

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads, read
+from agent_gate.ledger.group import CHARS_AT_ONCE_MAX
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Applied, Draft, Kind, Work
@@ -77,6 +78,19 @@ async def test_a_group_of_any_size_is_written_whole(tmp_path: Path, count: int) 
     await asyncio.gather(*map(ledger.commit, map(work, texts)))
     rows = ledger._rows("SELECT seq, body ->> '$.text' FROM entries WHERE project = 'default' ORDER BY seq")
     assert [tuple(row) for row in rows] == [(number + 1, text) for number, text in enumerate(texts)]
+    await ledger.close()
+
+
+async def test_large_entries_are_written_one_by_one_so_that_no_statement_keeps_them(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    statements: list[str] = []
+    ledger._writer._connection.set_trace_callback(statements.append)
+    await asyncio.gather(*(ledger.commit(work(letter * CHARS_AT_ONCE_MAX)) for letter in "abc"))
+    await asyncio.gather(*(ledger.commit(work(letter)) for letter in "abc"))
+    inserts = [statement for statement in statements if statement.startswith("INSERT INTO entries")]
+    assert len(inserts) == 4
+    bodies = ledger._rows("SELECT body ->> '$.text' FROM entries WHERE project = 'default' ORDER BY seq")
+    assert [body[0][:1] for body in bodies] == list("abcabc")
     await ledger.close()
 
 

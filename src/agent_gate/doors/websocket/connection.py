@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Protocol
 
 from starlette.types import Receive, Send
@@ -20,6 +21,7 @@ from agent_gate.model.limits import (
     INTAKE_PAUSE_S,
     PLANS_UNDER_WAY_MAX,
     REQUESTS_IN_FLIGHT_MAX,
+    STRAIGHT_MAX,
     UNSENT_BYTES_MAX,
 )
 from agent_gate.model.outcome import Outcome, Status
@@ -56,11 +58,9 @@ class Connection:
         self._session, self._send_event, self._lingering, self._line = session, send, lingering, line
         self._closing = session.hall.closing
         self._ledger = session.hall.gate.ledger
-        self._unanswered = 0
-        self._all_answered = asyncio.Event()
+        self._context = copy_context()
+        """What holds for the connection holds for its requests, whichever way they come in."""
         self._answering: set[asyncio.Task[None]] = set()
-        self._idle: asyncio.Future[Request | None] | None = None
-        """Where one of those tasks waits for the next request; a task for each would cost as much as a short call."""
         self._plans: set[asyncio.Task[None]] = set()
         self._unsent_bytes = 0
         if line is not None:
@@ -80,7 +80,6 @@ class Connection:
                     await asyncio.sleep(INTAKE_PAUSE_S)
         finally:
             self._session.presence.here = False
-            self._send_idle_home()
             for task in self._answering:
                 self._lingering.add(task)
                 task.add_done_callback(self._lingering.discard)
@@ -90,9 +89,9 @@ class Connection:
     def take(self, text: bytes) -> bool:
         """Begin with a request at once; what is no request, or may not be begun, goes the long way.
 
-        So does what comes before an earlier one is answered: a flood stays in the socket.
+        So does what comes while several are unanswered: a flood stays in the socket.
         """
-        if self._idle is None and self._unanswered:
+        if len(self._answering) >= STRAIGHT_MAX:
             return False
         try:
             request = rpc.read(text)
@@ -123,10 +122,10 @@ class Connection:
         if self._closing.is_set():
             return RpcError(Rpc.FAILED, str(CLOSING), refused(request, CLOSING).to_json())
         crowded = len(self._plans) >= PLANS_UNDER_WAY_MAX and request.method == "execute_plan"
-        if crowded or self._unanswered >= REQUESTS_IN_FLIGHT_MAX:
+        if crowded or len(self._answering) >= REQUESTS_IN_FLIGHT_MAX:
             problem = Problem(
                 1012,
-                f"{self._unanswered} requests of this connection are unanswered",
+                f"{len(self._answering)} requests of this connection are unanswered",
                 "wait for answers, or open another connection",
                 "admit",
             )
@@ -134,46 +133,20 @@ class Connection:
         return None
 
     def _start(self, request: Request) -> None:
-        self._unanswered += 1
-        if request.method == "execute_plan":
-            task = asyncio.create_task(self._answer(request))
-            self._plans.add(task)
-            task.add_done_callback(self._plans.discard)
-        elif self._idle is not None and not self._idle.done():
-            self._idle.set_result(request)
-            self._idle = None
-            return
-        else:
-            task = asyncio.create_task(self._answer_many(request))
+        """In a task of its own: what a tool leaves behind in its task must not meet another call."""
+        task = asyncio.get_running_loop().create_task(self._answer(request), context=self._context.copy())
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
-
-    async def _answer_many(self, first: Request) -> None:
-        """One after the other; there is one that waits for the next, unless the agent has gone."""
-        request: Request | None = first
-        while request is not None:
-            await self._answer(request)
-            if self._idle is not None or not self._session.presence.here:
-                return
-            self._idle = asyncio.get_running_loop().create_future()
-            request = await self._idle
-
-    def _send_idle_home(self) -> None:
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
-        self._idle = None
+        if request.method == "execute_plan":
+            self._plans.add(task)
+            task.add_done_callback(self._plans.discard)
 
     async def _answer(self, request: Request) -> None:
-        try:
-            text, outcome = await self._reply(request)
-            was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
-            if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
-                with suppress(GateError):
-                    await self._keep(outcome)
-        finally:
-            self._unanswered -= 1
-            if not self._unanswered:
-                self._all_answered.set()
+        text, outcome = await self._reply(request)
+        was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
+        if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
+            with suppress(GateError):
+                await self._keep(outcome)
 
     async def _keep(self, outcome: Outcome) -> None:
         """The agent went before it could be told how its call ended; one that goes on is left for it at its end."""
@@ -223,9 +196,8 @@ class Connection:
     async def say_goodbye(self) -> None:
         """The server ends: the agent is told, gets the answers that are still to come, and is let go."""
         await self.send(rpc.notification("closing", {"reason": CLOSING.detail, "suggestion": CLOSING.suggestion}))
-        while self._unanswered:
-            self._all_answered.clear()
-            await self._all_answered.wait()
+        while self._answering:
+            await asyncio.wait(self._answering)
         await self.close(RESTART, "the server ends")
 
 

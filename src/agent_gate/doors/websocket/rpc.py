@@ -46,7 +46,7 @@ def read(text: str | bytes) -> Request:
         what = "batches are not taken" if isinstance(message, list) else "a request is an object"
         raise RpcError(Rpc.INVALID_REQUEST, f"{what}; send one request in each message")
     request_id = message.get("id")
-    if type(request_id) is not int and not _is_id(request_id):
+    if not _is_id(request_id):
         raise RpcError(
             Rpc.INVALID_REQUEST, f"`id` must be a text of at most {IDENTIFIER_CHARS_MAX} characters, an integer or null"
         )
@@ -60,7 +60,7 @@ def read(text: str | bytes) -> Request:
 
 
 def _is_id(value: Json) -> bool:
-    return value is None or type(value) is int or (type(value) is str and len(value) <= IDENTIFIER_CHARS_MAX)
+    return type(value) is int or value is None or (type(value) is str and len(value) <= IDENTIFIER_CHARS_MAX)
 
 
 def result(id: str | int | None, value: Json) -> bytes:
