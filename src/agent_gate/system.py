@@ -27,20 +27,21 @@ class RandomIds:
         self._now = (clock or SystemClock()).now
 
     def new(self) -> str:
-        return _milliseconds(int(self._now() * 1000)) + _random_bytes(16).translate(_FIVE_BITS).decode()
+        milliseconds = int(self._now() * 1000)
+        return (
+            _first_eight(milliseconds >> 10)
+            + _LAST_TWO[milliseconds & 1023]
+            + _random_bytes(16).translate(_FIVE_BITS).decode()
+        )
 
     def salt(self) -> str:
         """132 random bits."""
         return _random_bytes(22).translate(_SIX_BITS).decode()
 
 
-def _milliseconds(value: int) -> str:
-    return _first_eight(value >> 10) + _LAST_TWO[value & 1023]
-
-
 @lru_cache(maxsize=4)
 def _first_eight(value: int) -> str:
-    """Kept, because they stay the same for a second."""
+    """Of the ten characters for the time; kept, because they stay the same for a second."""
     return "".join([ALPHABET[value >> shift & 31] for shift in range(35, -1, -5)])
 
 

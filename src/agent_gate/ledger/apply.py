@@ -37,6 +37,10 @@ SELECT_USED = "SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? A
 def apply(group: Group, work: Work, instance: str) -> Committed:
     """Commit-time truth: what was checked earlier is checked again here, under the writer lock."""
     cursor, head = group.cursor, group.head(work.project)
+    if head is not None and work.is_plain:  # as most are: there is little to check, and nothing to write besides
+        if work.must_be_open and (status := group.status(head)) != "open":
+            return NotOpen(status)
+        return _write_entries(group, work, head)
     refused = _check(group, work, head)
     if refused is not None:
         return refused

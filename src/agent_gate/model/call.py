@@ -138,11 +138,6 @@ class Facts(Struct, frozen=True):
             found=fields.get("found", {}),
         )
 
-    @property
-    def are_names(self) -> bool:
-        """Whether the recorded form holds texts and integers alone."""
-        return not self.found and not self.usage.spent_today
-
     def to_json(self, *, asking_mattered: bool) -> dict[str, Any]:
         """The recorded form; what has its ordinary value is left out, and the state is named by its version.
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
@@ -21,10 +20,6 @@ class Output(Struct, frozen=True):
     data: Json
     encoded: bytes
     hash: str
-
-    @classmethod
-    def of(cls, data: Json, canonical_bytes: bytes) -> Output:
-        return cls(data, canonical_bytes, sha256_hex(canonical_bytes))
 
 
 class NextState(Struct, frozen=True):

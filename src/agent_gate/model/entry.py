@@ -255,6 +255,11 @@ class Work(Struct, frozen=True):
     """Calls whose bodies become tombstones."""
     beside: tuple[Beside, ...] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is entries and nothing else."""
+        return self == Work(self.project, self.entries, self.must_be_open)
+
 
 class Applied(Struct, frozen=True):
     seq: int

@@ -256,7 +256,7 @@ def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, 
     """What an entry says that rests on a verdict of its own: after an approval, a call is judged again."""
     body = _later_body(bound, verdict)
     told = facts.to_json(asking_mattered=verdict.decision is not ALLOW)
-    body["facts"] = told if facts.are_names else part(told)
+    body["facts"] = part(told) if facts.found or facts.usage.spent_today else told
     body["reasons"] = verdict.recorded_reasons
     return body
 

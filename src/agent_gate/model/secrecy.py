@@ -36,7 +36,7 @@ def without_secrets(text: str, args: Mapping[str, Json], tool: ToolDeclaration) 
 
 def output_without_secrets(data: Json, args: Mapping[str, Json], tool: ToolDeclaration) -> Json:
     """A tool's result, which may echo its arguments as well."""
-    secrets = _texts_of(args, tool) if tool.secret else ()
+    secrets = _texts_of(args, tool)
     return _hidden(data, secrets) if secrets else data
 
 

@@ -6,18 +6,19 @@ import asyncio
 import math
 import time
 
+from msgspec import Struct
+
 LOOK_S = 0.02
 """How soon acts are looked at again after some were too late: so much later than its limit one may end."""
 
 
-class Alarm:
+class Alarm(Struct, eq=False):
     """Of one act; set and stopped by the task that it cancels."""
 
-    __slots__ = ("call_id", "ends_at", "rang", "task")
-
-    def __init__(self, call_id: str, task: asyncio.Task[object], ends_at: float) -> None:
-        self.call_id, self.task, self.ends_at = call_id, task, ends_at
-        self.rang = False
+    call_id: str
+    task: asyncio.Task[object]
+    ends_at: float
+    rang: bool = False
 
 
 class Alarms:

@@ -100,7 +100,7 @@ class Binder:
         binding: Binding,
         args_json: bytes | None = None,
     ) -> BoundCall:
-        recorded = recorded_args(args, declaration, self._secrets.keyed_hash)
+        recorded = recorded_args(args, declaration, self._secrets.keyed_hash) if declaration.secret else args
         if args_json is None or recorded is not args:
             args_json = compact(canonical(recorded))
         return BoundCall(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import TypeVar
 
 import jsonpatch
@@ -98,7 +99,9 @@ class Performer:
         data = await self._within_time(prepared, prepared.act, acted=True)
         if isinstance(data, Ending):
             return data
-        return _succeeded(output_without_secrets(data, prepared.call.args, prepared.declaration))
+        if prepared.declaration.secret:
+            data = output_without_secrets(data, prepared.call.args, prepared.declaration)
+        return _succeeded(data)
 
     async def preview(self, prepared: Prepared) -> Ending:
         """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
@@ -175,7 +178,7 @@ def _succeeded(data: Json) -> Ending:
             Problem(2005, f"the result has {len(output)} bytes, more than {OUTPUT_BYTES_MAX}", stage="perform"),
             acted=True,
         )
-    return Ending(SUCCESS, output=Output.of(data, output), acted=True)
+    return Ending(SUCCESS, output=Output(data, output, sha256(output).hexdigest()), acted=True)
 
 
 def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:

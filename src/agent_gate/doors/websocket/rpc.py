@@ -12,7 +12,7 @@ from agent_gate.doors.wire import Rpc, rpc_of_outcome, rpc_of_problem
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
-from agent_gate.model.outcome import Outcome
+from agent_gate.model.outcome import SUCCESS, Outcome
 from agent_gate.model.tool import Json
 
 
@@ -76,9 +76,9 @@ def error(id: str | int | None, refused: RpcError) -> bytes:
 
 def outcome(id: str | int | None, reached: Outcome) -> bytes:
     """How a call ended: a result where that is an answer, an error with the outcome as its data otherwise."""
-    code = rpc_of_outcome(reached)
+    code = None if reached.status is SUCCESS else rpc_of_outcome(reached)
     if code is None:
-        return result(id, reached.to_json())
+        return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": reached.to_json()})
     message = str(reached.error) if reached.error else reached.status.value
     return error(id, RpcError(code, message, reached.to_json()))
 
