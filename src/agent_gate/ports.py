@@ -180,6 +180,10 @@ class Ledger(Protocol):
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]: ...
 
+    async def standing(self, project: str) -> str | None:
+        """The project's status, unless the whole gate is paused."""
+        ...
+
     async def status(self, project: str) -> str | None:
         """`open`, `locked`, `archived`, or None; what another process changed may be noticed a moment later.
 

@@ -15,7 +15,7 @@ from agent_gate.model.outcome import PENDING, Outcome, Status
 from agent_gate.model.record import reserved_by
 from agent_gate.model.tool import Json, Mode
 from agent_gate.passage import Passage, run_timeout
-from agent_gate.pipeline.admit import Repeated, Turned, other_arguments
+from agent_gate.pipeline.admit import Admitted, Repeated, Turned, other_arguments
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Ledger, Secrets, Service, Tools
 from agent_gate.way import Stages
@@ -121,9 +121,9 @@ class Gate(Imagining):
             if request.run_ends_at is not None and since >= request.run_ends_at:
                 return await self.refuse(request, run_timeout("admit"))
             admitted = await self._stages.admission.admit(request, call_id)
-            if isinstance(admitted, Repeated):
-                return await self._repeat(request, admitted)
-            if isinstance(admitted, Turned):
+            if not isinstance(admitted, Admitted):
+                if isinstance(admitted, Repeated):
+                    return await self._repeat(request, admitted)
                 return await self._turn_away(request, call_id, admitted, started_at)
             claim = admitted.claim
             if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):

@@ -278,11 +278,8 @@ def _write_entries(group: Group, work: Work, head: ProjectHead) -> Applied:
     version, snapshot_id = head.state_version, head.snapshot_id
     for draft in work.entries:
         seq += 1
-        row = seal(work.project, seq, prev_hash, draft)
+        row, prev_hash = seal(work.project, seq, prev_hash, draft)
         group.add(row)
-        last = row[-1]
-        assert isinstance(last, bytes)
-        prev_hash = last
     if not work.entries:
         group.know(head)
         return Applied(seq, prev_hash, version)

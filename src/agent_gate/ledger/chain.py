@@ -47,8 +47,8 @@ def link(prev_hash: bytes, header: bytes) -> bytes:
     return sha256(prev_hash + header).digest()
 
 
-def seal(project: str, seq: int, prev_hash: bytes, draft: Draft) -> tuple[object, ...]:
-    """The row of `entries` that a draft becomes; its last value is the new head."""
+def seal(project: str, seq: int, prev_hash: bytes, draft: Draft) -> tuple[tuple[object, ...], bytes]:
+    """The row of `entries` that a draft becomes, and its hash, which is the new head."""
     body_hash = sha256(draft.body).digest()
     header = header_bytes(
         project,
@@ -63,7 +63,8 @@ def seal(project: str, seq: int, prev_hash: bytes, draft: Draft) -> tuple[object
         draft.status,
         body_hash,
     )
-    return (
+    hash = link(prev_hash, header)
+    row = (
         project,
         seq,
         draft.at,
@@ -78,5 +79,6 @@ def seal(project: str, seq: int, prev_hash: bytes, draft: Draft) -> tuple[object
         draft.body.decode(),
         body_hash,
         prev_hash,
-        link(prev_hash, header),
+        hash,
     )
+    return row, hash

@@ -27,6 +27,7 @@ from agent_gate.ledger.writer import Writer
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
+    GATE_PROJECT,
     Applied,
     Committed,
     EntityRow,
@@ -139,6 +140,14 @@ class SqliteLedger:
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:
         return self._project_locks.held(project)
+
+    async def standing(self, project: str) -> str | None:
+        now = time.monotonic()
+        gate, known = self._statuses.get(GATE_PROJECT), self._statuses.get(project)
+        if gate is not None and known is not None and now < gate[0] and now < known[0]:
+            return gate[1] if gate[1] == "paused" else known[1]
+        paused = await self.status(GATE_PROJECT) == "paused"
+        return "paused" if paused else await self.status(project)
 
     async def status(self, project: str) -> str | None:
         known = self._statuses.get(project)

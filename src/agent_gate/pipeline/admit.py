@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -76,16 +77,14 @@ class Admission:
                 "add it to the agent's projects",
                 "admit",
             )
-        if await self._ledger.status(GATE_PROJECT) == "paused":
-            return closed_problem(project, "paused")
-        status = await self._ledger.status(project)
+        status = await self._ledger.standing(project)
+        if status == "open":
+            return None
         if status is None:
             return Problem(
                 1017, f"project `{project}` does not exist", f"run `agent-gate project create {project}`", "admit"
             )
-        if status != "open":
-            return closed_problem(project, status)
-        return None
+        return closed_problem(project, status)
 
     def _claim(self, request: CallRequest, request_id: str, call_id: str, args_json: bytes) -> Claim:
         """What makes a repeated request id recognisable; keyed, because arguments may hold secrets."""
@@ -127,11 +126,11 @@ def _plain(args: Mapping[str, Json]) -> tuple[dict[str, Json], bytes]:
 
 
 def _malformed(request: CallRequest) -> str | None:
-    if not _is_name(request.tool):
+    if not (isinstance(request.tool, str) and _is_name(request.tool)):
         return _MALFORMED.format("tool")
-    if not _is_name(request.project):
+    if not (isinstance(request.project, str) and _is_name(request.project)):
         return _MALFORMED.format("project")
-    if request.request_id is not None and not _is_name(request.request_id):
+    if request.request_id is not None and not (isinstance(request.request_id, str) and _fits(request.request_id)):
         return _MALFORMED.format("request id")
     if not isinstance(request.args, Mapping):
         return "the arguments must be an object"
@@ -141,8 +140,12 @@ def _malformed(request: CallRequest) -> str | None:
 _MALFORMED = f"the {{}} must be a text of 1 to {IDENTIFIER_CHARS_MAX} printable characters"
 
 
-def _is_name(text: object) -> bool:
-    return isinstance(text, str) and 0 < len(text) <= IDENTIFIER_CHARS_MAX and text.isprintable()
+def _fits(text: str) -> bool:
+    return 0 < len(text) <= IDENTIFIER_CHARS_MAX and text.isprintable()
+
+
+_is_name = lru_cache(maxsize=256)(_fits)
+"""Kept, because the same few tools and projects are named again and again."""
 
 
 _ROUNDING = 0.999

@@ -28,14 +28,18 @@ class ArgumentError(ValueError):
         self.suggestion = suggestion
 
 
-def encoded_value(name: str, value: Json, *, text_only: bool) -> str:
-    """One argument's place; `text_only` says that its schema admits nothing but text, so that text needs no quotes."""
+def encoded_value(name: str, value: Json) -> str:
+    """One argument's place."""
+    if isinstance(value, str) and not _MISTAKABLE.fullmatch(value):
+        return _encoded(name, value, _ENCODED)
+    return _json(name, value)
+
+
+def encoded_only_text(name: str, value: Json) -> str:
+    """The place of an argument whose schema admits nothing but text, so that text needs no quotes."""
     if not isinstance(value, str):
-        if text_only:
-            raise ArgumentError(f"`{name}` must be text, not {type(value).__name__}")
-        return _json(name, value)
-    mistakable = value[:1] in ("", '"') if text_only else _MISTAKABLE.fullmatch(value)
-    return _json(name, value) if mistakable else _encoded(name, value, _ENCODED)
+        raise ArgumentError(f"`{name}` must be text, not {type(value).__name__}")
+    return _json(name, value) if value[:1] in ("", '"') else _encoded(name, value, _ENCODED)
 
 
 def encoded_text(name: str, value: str) -> str:

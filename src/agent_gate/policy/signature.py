@@ -11,7 +11,14 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, SHOWN_CHARS_MAX
 from agent_gate.model.tool import ArgumentKind, Json, ToolDeclaration
 from agent_gate.policy import signature_ha
-from agent_gate.policy.encoding import ArgumentError, encoded_key, encoded_text, encoded_value, identifier
+from agent_gate.policy.encoding import (
+    ArgumentError,
+    encoded_key,
+    encoded_only_text,
+    encoded_text,
+    encoded_value,
+    identifier,
+)
 
 FORBIDDEN_CHARS_RE = re.compile(r"[*?\[\](),\x00-\x1f]")
 HA_IDENTIFIER_RE = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z0-9_]+)?\Z")
@@ -75,7 +82,7 @@ def shown(signature: str) -> str:
 def _by_values(tool: str, args: Mapping[str, Json]) -> str:
     """The document's form: the values alone, so that a text `1` and a number 1 read the same."""
     values = [
-        encoded_text(name, value) if isinstance(value, str) else encoded_value(name, value, text_only=False)
+        encoded_text(name, value) if isinstance(value, str) else encoded_value(name, value)
         for name, value in ((name, args[name]) for name in sorted(args))
     ]
     return _joined(tool, values)
@@ -134,7 +141,7 @@ def _writer(declaration: ToolDeclaration, name: str, schema: Json) -> Callable[[
     if declaration.kind_of(name) is ArgumentKind.IDENTIFIER:
         return identifier
     text_only = isinstance(schema, Mapping) and schema.get("type") == "string"
-    return partial(encoded_value, text_only=text_only)
+    return encoded_only_text if text_only else encoded_value
 
 
 def _joined(tool: str, places: list[str]) -> str:

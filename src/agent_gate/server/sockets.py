@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
+from websockets.frames import Frame
 from websockets.http11 import Request
 
 from agent_gate.doors.websocket import LINE
@@ -75,18 +76,11 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.transport.write(b"".join(self.conn.data_to_send()))
         return True
 
-    def send_receive_event_to_app(self) -> None:
-        """Straight to the door, unless messages wait already or answers are not being read."""
-        if (
-            self._take is not None
-            and not (self.read_paused or self.close_sent)
-            and self.curr_msg_data_type == "text"
-            and self.writable.is_set()
-            and self._take(b"".join(self.frames))
-        ):
-            self.frames = []
-        else:
-            super().send_receive_event_to_app()
+    def handle_text(self, event: Frame) -> None:
+        """Straight to the door, unless it is in pieces, messages wait already, or answers are not being read."""
+        straight = event.fin and not (self.read_paused or self.close_sent) and self.writable.is_set()
+        if not (straight and self._take is not None and self._take(bytes(event.data))):
+            super().handle_text(event)
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -60,8 +60,8 @@ def tool(
 
         call = _caller(function)
 
-        async def act(bound: BoundCall) -> Json:
-            return await call(**bound.args)
+        def act(bound: BoundCall) -> Awaitable[Json]:
+            return call(**bound.args)
 
         hand = make_hand(
             declaration,

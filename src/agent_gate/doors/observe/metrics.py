@@ -97,7 +97,7 @@ class Meter(Collector):
                 durations.place()
         if outcome is not None and outcome.status is not PENDING:
             stage = outcome.error.stage if outcome.error else ""
-            self._calls[self._label(tool), outcome.status.text, stage] += 1
+            self._calls[tool if tool in self._tools else OTHER, outcome.status.text, stage] += 1
 
     def refused(self, problem: Problem) -> None:
         self._refusals[problem.name] += 1
@@ -107,9 +107,6 @@ class Meter(Collector):
         for tool in tools:
             if len(self._tools) < METRIC_TOOLS_MAX:
                 self._tools.add(tool)
-
-    def _label(self, tool: str) -> str:
-        return tool if tool in self._tools else OTHER
 
     def collect(self) -> Iterator[Metric]:
         calls = CounterMetricFamily(

@@ -144,7 +144,9 @@ class Connection:
     async def _answer(self, request: Request) -> None:
         text, outcome = await self._reply(request)
         was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
-        if not request.is_notification and not await self.send(text) and outcome is not None and was_here:
+        if request.is_notification or self._say(text) or await self.send(text):
+            return
+        if outcome is not None and was_here:
             with suppress(GateError):
                 await self._keep(outcome)
 
@@ -172,11 +174,15 @@ class Connection:
             return rpc.result(request.id, reached), None
         return rpc.outcome(request.id, reached), reached
 
+    def _say(self, text: bytes) -> bool:
+        """Whether it could be said at once."""
+        return self._line is not None and len(text) <= UNSENT_BYTES_MAX and self._line.say(text)
+
     async def send(self, text: bytes) -> bool:
         """Waits while the agent is slow to read; whether it was still there."""
-        size = len(text)
-        if self._line is not None and size <= UNSENT_BYTES_MAX and self._line.say(text):
+        if self._say(text):
             return True
+        size = len(text)
         self._unsent_bytes += size
         try:
             if self._unsent_bytes > UNSENT_BYTES_MAX:
