@@ -147,10 +147,11 @@ class Gate(Imagining):
         if request.run_id is not None:
             self._of_run[request.run_id] = passage
 
-    def _forget(self, passage: Passage) -> None:
+    def _end(self, passage: Passage, outcome: Outcome | None) -> None:
         self._by_call.pop(passage.call_id, None)
         if passage.request.request_id is not None:
             self._under_way.pop((passage.request.agent.id, passage.request.request_id), None)
+        super()._end(passage, outcome)
 
     async def _follow(self, passage: Passage, request: CallRequest) -> Outcome:
         reaching = self._outcome_for(passage, request.wait)
@@ -323,17 +324,6 @@ class Gate(Imagining):
         self._set_out(passage)
         self._start(self._go(passage))
         return passage
-
-    async def _go(self, passage: Passage) -> Outcome:
-        """The whole way; who waits is told from here, a turn of the event loop sooner than by the task's end."""
-        outcome: Outcome | None = None
-        try:
-            outcome = await self._drive(passage)
-            return outcome
-        finally:
-            self._forget(passage)
-            passage.end(outcome)
-            self.observer.ended(passage.call_id, passage.request.tool, outcome, passage.stages)
 
 
 def mode_named(name: str | None) -> Mode | None:

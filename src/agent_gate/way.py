@@ -114,20 +114,32 @@ class Way:
             await self.ledger.wait_for_answer(call_id, NEWS_WAIT_S)
         return answer
 
-    async def _drive(self, passage: Passage) -> Outcome:
+    async def _go(self, passage: Passage) -> Outcome:
+        """The whole way; who waits is told from here, a turn of the event loop sooner than by the task's end."""
+        outcome: Outcome | None = None
         try:
             for _ in range(REBIND_TRIES_MAX):
                 outcome = await self._attempt(passage)
                 if outcome is not None:
-                    return outcome
+                    break
+            else:
+                moving = Problem(5002, "the world moved too often under this call", "try again")
+                outcome = self._unrecorded(passage, moving)
         except StorageError as error:
-            return self._unrecorded(passage, error.problem)
+            outcome = self._unrecorded(passage, error.problem)
         except Exception as error:
             _log.exception("the gate itself failed on call %s", passage.call_id)
-            return self._unrecorded(passage, Problem(2003, f"the gate itself failed: {type(error).__name__}"))
+            problem = Problem(2003, f"the gate itself failed: {type(error).__name__}")
+            outcome = self._unrecorded(passage, problem)
         finally:
             passage.release()
-        return self._unrecorded(passage, Problem(5002, "the world moved too often under this call", "try again"))
+            self._end(passage, outcome)
+        return outcome
+
+    def _end(self, passage: Passage, outcome: Outcome | None) -> None:
+        """Tell who waits and who watches; there is no outcome where the way was broken off."""
+        passage.end(outcome)
+        self.observer.ended(passage.call_id, passage.request.tool, outcome, passage.stages)
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""

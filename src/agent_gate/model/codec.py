@@ -126,13 +126,9 @@ def parse(raw: bytes | str, *, bytes_max: int = MESSAGE_BYTES_MAX, depth_max: in
     """The value of a message from outside, or CodecError; bounded before anything is built."""
     if len(raw) > bytes_max:
         raise CodecError(f"larger than {bytes_max} bytes")
+    data = _encoded(raw, bytes_max) if isinstance(raw, str) else raw
     try:
-        data = raw.encode() if isinstance(raw, str) else raw
-        if len(data) > bytes_max:
-            raise CodecError(f"larger than {bytes_max} bytes")
         value = orjson.loads(data)
-    except UnicodeEncodeError:
-        raise CodecError("not valid JSON: a lone surrogate cannot be encoded") from None
     except orjson.JSONDecodeError as error:
         raise CodecError(f"not valid JSON: {error}") from None
     if data.count(b"[") + data.count(b"{") > depth_max and _depth(data) > depth_max:
@@ -142,6 +138,16 @@ def parse(raw: bytes | str, *, bytes_max: int = MESSAGE_BYTES_MAX, depth_max: in
     if has_long_number or not _has_all_its_quotes(data, value):
         _read_again(data, _EXACT if has_long_number else _PLAIN)
     return value
+
+
+def _encoded(text: str, bytes_max: int) -> bytes:
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise CodecError("not valid JSON: a lone surrogate cannot be encoded") from None
+    if len(data) > bytes_max:
+        raise CodecError(f"larger than {bytes_max} bytes")
+    return data
 
 
 def _read_again(data: bytes, decoder: json.JSONDecoder) -> None:

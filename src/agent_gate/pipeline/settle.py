@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from agent_gate.model import record
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
@@ -86,8 +88,7 @@ class Settler:
         self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
     ) -> Outcome:
         call = prepared.call
-        pure = prepared.transition is not None and ending.status is Status.SUCCESS
-        return Outcome(
+        outcome = Outcome(
             call_id=call.call_id,
             request_id=call.request.request_id or "",
             status=ending.status,
@@ -97,12 +98,17 @@ class Settler:
             signatures=call.signatures,
             decision=verdict.decision,
             reasons=verdict.reasons,
-            state_version=prepared.facts.state_version + (state is not None) if pure else None,
-            state_diff=ending.next_state.diff if state and ending.next_state else () if pure else None,
-            snapshot_id=state.snapshot_id if state else None,
             cost=prepared.declaration.cost if ending.acted and prepared.declaration.cost else None,
             started_at=started_at,
             ended_at=self._clock.now(),
+        )
+        if prepared.transition is None or ending.status is not SUCCESS:
+            return outcome
+        return replace(
+            outcome,
+            state_version=prepared.facts.state_version + (state is not None),
+            state_diff=ending.next_state.diff if state and ending.next_state else (),
+            snapshot_id=state.snapshot_id if state else None,
         )
 
     def _outbox(self, prepared: Prepared, outcome: Outcome) -> tuple[OutboxRow, ...]:

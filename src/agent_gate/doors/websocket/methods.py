@@ -68,7 +68,7 @@ class Session:
                 options.get("project", "default"),
                 options.get("request_id"),
                 options.get("confirmed", False),
-                mode_of(options),
+                mode_of(options) if "mode" in options else None,
                 wait=options.get("wait", True),
                 is_plain=True,
                 door=DOOR,
