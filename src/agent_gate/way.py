@@ -352,13 +352,13 @@ class Way:
             prepared,
             verdict,
             ending,
-            started_at=passage.started_at,
-            claim=passage.claim,
-            opened=passage.opened,
-            held=passage.held,
-            reserved=passage.reserved,
-            resolution=passage.resolution_fields() if passage.resolution else None,
-            beside=beside,
+            passage.started_at,
+            passage.claim,
+            passage.opened,
+            passage.held,
+            passage.reserved,
+            passage.resolution_fields() if passage.resolution else None,
+            beside,
         )
         if isinstance(committed, Applied):
             if effect_id is not None:

@@ -29,14 +29,13 @@ class Settler:
         prepared: Prepared,
         verdict: Verdict,
         ending: Ending,
-        *,
         started_at: float,
         claim: Claim | None,
         opened: bool,
         held: bool,
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
-        beside: tuple[Beside, ...] = (),
+        beside: tuple[Beside, ...],
     ) -> tuple[Outcome, Committed, str | None]:
         """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
         call, output = prepared.call, ending.output
@@ -49,12 +48,12 @@ class Settler:
             prepared.facts,
             verdict,
             outcome,
-            first=first,
-            judged_again=held and not opened,
-            salt=self._ids.salt(),
-            output=(output.encoded, output.hash) if output else None,
-            resolution=resolution,
-            state_hash=state.document_hash if state else None,
+            first,
+            held and not opened,
+            self._ids.salt(),
+            (output.encoded, output.hash) if output else None,
+            resolution,
+            state.document_hash if state else None,
         )
         blobs: tuple[tuple[str, bytes], ...] = ()
         if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:

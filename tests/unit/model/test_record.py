@@ -60,7 +60,9 @@ def entry(draft: Draft, seq: int = 1, **changes: Any) -> Entry:
 
 
 def settled(outcome: Outcome = OUTCOME, verdict: Verdict = ALLOWED, **options: Any) -> Draft:
-    return record.settled(BOUND, FACTS, verdict, outcome, **{"first": True, "salt": "s", **options})
+    return record.settled(
+        BOUND, FACTS, verdict, outcome, **{"first": True, "judged_again": False, "salt": "s", **options}
+    )
 
 
 def test_the_first_entry_says_what_was_wished_and_why_it_was_decided() -> None:
@@ -209,7 +211,7 @@ def test_an_entry_is_canonical_whatever_numbers_a_call_has(number: float) -> Non
     outcome = replace(OUTCOME, cost=number, data=values, state_version=1, state_diff=(values,))
     drafts = [
         record.settled(
-            bound, facts, ALLOWED, outcome, first=True, salt="s", output=(canonical(values), "out"), state_hash="h"
+            bound, facts, ALLOWED, outcome, True, False, "s", output=(canonical(values), "out"), state_hash="h"
         ),
         record.held(bound, facts, ASKED, QUESTION, "instance", "s", (Charge("budget", 1, 1, number, 5, 1012),)),
         record.performing(bound, facts, ALLOWED, AT, "instance", "s", first=True),
