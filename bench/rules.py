@@ -151,6 +151,6 @@ def _decide(rules: Sequence[PermissionRule]) -> float:
         for signature in signatures(len(rules))
     ]
     facts = Facts(1_800_000_000.0, Mode.ASSISTED, ("operator",), False, judge.policy_hash)
-    turn, judged = itertools.cycle(bounds), judge._judged(tool)
+    turn, judged = itertools.cycle(bounds), judge.judged(tool)
     # Not `decide`, which keeps its answers: each call is to be judged.
     return microseconds_each(lambda: judge._decide(next(turn), facts, judged), 2_000)
