@@ -140,6 +140,15 @@ async def upgrade(reading: asyncio.StreamReader, writing: asyncio.StreamWriter) 
     assert b" 101 " in head
 
 
+async def signed_in(server: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A bare connection that has said whose it is."""
+    reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
+    await upgrade(reading, writing)
+    writing.write(frame(AUTH))
+    assert b"authenticated" in await soon(reading.read(1_000))
+    return reading, writing
+
+
 async def make_noise(server: Served, noise: bytes) -> None:
     """Say it, and wait until the server has had enough, or leave in the middle."""
     reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
@@ -210,10 +219,7 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_its_outcomes_wait(
     monkeypatch.setattr(sockets, "STALLED_S", 0.3)
     acts: list[str] = []
     async with a_server(tmp_path, RULES, reader(acts)) as server:
-        reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
-        await upgrade(reading, writing)
-        writing.write(frame(AUTH))
-        assert b"authenticated" in await soon(reading.read(1_000))
+        _, writing = await signed_in(server)
         size = 900_000
         for number in range(30):
             params = {"tool": "note.read", "request_id": f"r{number}", "args": {"text": "x" * size}}
@@ -282,10 +288,7 @@ async def test_one_request_after_the_other_and_many_at_once_are_each_answered_ex
 async def test_a_message_in_pieces_and_messages_in_one_piece_are_requests_like_any_other(tmp_path: Path) -> None:
     acts: list[str] = []
     async with a_server(tmp_path, RULES, reader(acts)) as server:
-        reading_end, writing = await asyncio.open_connection("127.0.0.1", server.port)
-        await upgrade(reading_end, writing)
-        writing.write(frame(AUTH))
-        assert b"authenticated" in await soon(reading_end.read(1_000))
+        reading_end, writing = await signed_in(server)
         whole = reading("pieces", 1).encode()
         writing.write(frame(whole[:20], 0x01) + frame(whole[20:40], 0x00) + frame(whole[40:], 0x80))
         answered = await soon(reading_end.readuntil(b'"status":"success"'))
