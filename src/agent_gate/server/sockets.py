@@ -14,9 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.exceptions import InvalidState
-from websockets.frames import Frame
 from websockets.http11 import Request
+from websockets.protocol import OPEN
 
 from agent_gate.doors.websocket import LINE
 from agent_gate.model.limits import (
@@ -30,6 +29,7 @@ from agent_gate.model.limits import (
     STALLED_S,
     STRANGERS_MESSAGE_BYTES_MAX,
 )
+from agent_gate.server.frames import are_whole, text_frame, text_in
 
 
 class _Stall:
@@ -53,6 +53,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         super().__init__(*args, **options)
         self._stall = _Stall()
         self._take: Callable[[bytes], bool] | None = None
+        self._is_between_frames = False
         self.close_timeout = GOODBYE_S
 
     def handle_connect(self, event: Request) -> None:
@@ -61,26 +62,35 @@ class WebSocket(WebSocketsSansIOProtocol):
         if not self.close_sent:
             self.conn.max_message_size = STRANGERS_MESSAGE_BYTES_MAX
             self.scope["extensions"][LINE] = {"line": self}
+            self._is_between_frames = True
 
     def known(self, take: Callable[[bytes], bool]) -> None:
         self.conn.max_message_size = MESSAGE_BYTES_MAX
         self._take = take
 
     def say(self, text: bytes) -> bool:
-        if self.disconnected or self.close_sent or not self.writable.is_set():
+        if self.disconnected or self.conn.state is not OPEN or not self.writable.is_set():
             return False
-        try:
-            self.conn.send_text(text)
-        except InvalidState:
-            return False
-        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.write(text_frame(text))
         return True
 
-    def handle_text(self, event: Frame) -> None:
-        """Straight to the door, unless it is in pieces, messages wait already, or answers are not being read."""
-        straight = event.fin and not (self.read_paused or self.close_sent) and self.writable.is_set()
-        if not (straight and self._take is not None and self._take(bytes(event.data))):
-            super().handle_text(event)
+    def data_received(self, data: bytes) -> None:
+        """A text in one piece goes straight to the door, unless messages wait already or answers are not being read.
+
+        Everything else is the library's, and all that follows it too where it did not end with a frame.
+        """
+        if self._is_between_frames:
+            text = text_in(data)
+            if text is not None and self._take is not None and self._is_idle and self._take(text):
+                return
+            self._is_between_frames = text is not None or are_whole(data)
+        super().data_received(data)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is in the way: no message that waits or is still to be completed, no answer, no goodbye."""
+        conn = self.conn
+        return not self.read_paused and conn.current_size is None and conn.state is OPEN and self.writable.is_set()
 
     def pause_writing(self) -> None:
         super().pause_writing()
