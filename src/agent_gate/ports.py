@@ -184,6 +184,10 @@ class Ledger(Protocol):
         """The project's status, unless the whole gate is paused."""
         ...
 
+    def known_standing(self, project: str) -> str | None:
+        """The same without looking, where it was looked at a moment ago; else None."""
+        ...
+
     async def status(self, project: str) -> str | None:
         """`open`, `locked`, `archived`, or None; what another process changed may be noticed a moment later.
 

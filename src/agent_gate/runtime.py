@@ -120,7 +120,10 @@ class Gate(Imagining):
                 raise StorageError("the gate is closed", suggestion="open it again")
             if request.run_ends_at is not None and since >= request.run_ends_at:
                 return await self.refuse(request, run_timeout("admit"))
-            admitted = await self._stages.admission.admit(request, call_id)
+            admission = self._stages.admission
+            admitted: Admitted | Repeated | Turned = admission.admit_unseen(request)
+            if isinstance(admitted, Admitted) and not admission.is_enough(request):
+                admitted = await admission.look_up(admitted, call_id)
             if not isinstance(admitted, Admitted):
                 if isinstance(admitted, Repeated):
                     return await self._repeat(request, admitted)

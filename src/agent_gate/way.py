@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -145,7 +145,7 @@ class Way:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
         if passage.grant:
             passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
-        judged = await self._judge(passage)
+        judged = self._decide(passage, await self._bind(passage))
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
         if judged[1].decision is ASK and not await self._is_granted(passage, judged):
@@ -164,25 +164,35 @@ class Way:
             return await self._settle(passage, prepared, verdict, Ending.denied(run_timeout("perform")))
         if prepared.transition is not None:
             return await self._perform_pure(passage, prepared, verdict)
-        return await self._perform(passage, prepared, verdict)
+        passage.stages.append(("perform", self.clock.monotonic()))
+        if needs_intent(prepared.declaration):
+            is_intended, outcome = await self._intend(passage, prepared, verdict)
+            if not is_intended:
+                return outcome
+        ending = await self._stages.performer.act(prepared)
+        return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
-        """Bind and decide, under one policy; what a person has agreed to must still be what would be done."""
+        return self._decide(passage, await self._bind(passage, state))
+
+    def _bind(self, passage: Passage, state: ProjectState | None = None) -> Awaitable[Prepared | Problem]:
         passage.release()
-        judge = self.judge
+        judge = passage.judge = self.judge
         own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
         passage.stages.append(("bind", self.clock.monotonic()))
         args_json, passage.args_json = passage.args_json, None
-        prepared = await self._stages.binder.bind(
-            passage.request, passage.args, passage.call_id, judge, state, own, args_json
-        )
+        return self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own, args_json)
+
+    def _decide(self, passage: Passage, prepared: Prepared | Problem) -> Judged | Problem:
+        """Under the policy that it was bound under; what a person has agreed to must still be what would be done."""
         if isinstance(prepared, Problem):
             return prepared
+        assert passage.judge is not None
         passage.bound = prepared
         passage.stages.append(("decide", self.clock.monotonic()))
         if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
             return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
-        return prepared, decide(prepared, judge)
+        return prepared, decide(prepared, passage.judge)
 
     async def _unjudged(self, passage: Passage, problem: Problem) -> Outcome:
         """A call that could not be judged; one that was already shown to a person ends as what was shown."""
@@ -255,30 +265,26 @@ class Way:
         passage.shown = prepared, verdict
         return passage.question
 
-    async def _perform(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
-        """The intent, the act, the outcome; None where what was judged has moved before the intent."""
-        passage.stages.append(("perform", self.clock.monotonic()))
-        if needs_intent(prepared.declaration):
-            try:
-                kept = await self._stages.performer.keep(prepared)
-            except Moved:
-                return None
-            if isinstance(kept, Ending):
-                return await self._settle(passage, prepared, verdict, kept)
-            committed = await self._intend(passage, prepared, verdict, kept)
-            if committed is None:
-                return None
-            if isinstance(committed, GrantSpent):
-                passage.lose_grant()
-                return None
-            if not isinstance(committed, Applied):
-                return await self._refused(passage, prepared, verdict, committed)
-        ending = await self._stages.performer.act(prepared)
-        return await self._settle_or_move(passage, prepared, verdict, ending)
+    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> tuple[bool, Outcome | None]:
+        """Whether the intent is durable; else the outcome, or None where what was judged has moved before it was."""
+        try:
+            kept = await self._stages.performer.keep(prepared)
+        except Moved:
+            return False, None
+        if isinstance(kept, Ending):
+            return False, await self._settle(passage, prepared, verdict, kept)
+        committed = await self._commit_on_its_state(passage, prepared, verdict, kept)
+        if isinstance(committed, Applied):
+            return True, None
+        if isinstance(committed, GrantSpent):
+            passage.lose_grant()
+            return False, None
+        return False, await self._refused(passage, prepared, verdict, committed) if committed else None
 
-    async def _intend(
+    async def _commit_on_its_state(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
     ) -> Committed | None:
+        """The intent, on top of the state that it was judged by; None where that has moved."""
         if not self.judge.needs_state(prepared.hand.declaration):
             return await self._commit_intent(passage, prepared, verdict, kept)
         project = passage.request.project
@@ -348,7 +354,7 @@ class Way:
         beside = self._left_behind(passage)
         if passage.grant and ending.acted and not passage.opened:
             beside += self._use_of_grant(passage)
-        outcome, committed, effect_id = await self._stages.settler.settle(
+        outcome, committing, effect_id = self._stages.settler.settle(
             prepared,
             verdict,
             ending,
@@ -360,6 +366,7 @@ class Way:
             passage.resolution_fields() if passage.resolution else None,
             beside,
         )
+        committed = await committing
         if isinstance(committed, Applied):
             if effect_id is not None:
                 self._start(self._stages.effects.run(prepared, outcome, effect_id))

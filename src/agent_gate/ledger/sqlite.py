@@ -65,6 +65,8 @@ class SqliteLedger:
         self._states: dict[str, ProjectState] = {}
         self._statuses: dict[str, tuple[float, str]] = {}
         """Until when a project's status is taken from here, and the status."""
+        self._standings: dict[str, tuple[float, str]] = {}
+        """Likewise, with regard to the whole gate's."""
         self._project_locks = ProjectLocks(self.files)
         self._closed = False
         with ExitStack() as opened:
@@ -134,6 +136,7 @@ class SqliteLedger:
             self._live.discard(work.closes or work.outbox_done or "")
         if work.project_change:
             self._statuses.pop(work.project, None)
+            self._standings.clear()
         if applied and work.resolves:
             self._news.tell(work.resolves.call_id)
         return result
@@ -142,12 +145,17 @@ class SqliteLedger:
         return self._project_locks.held(project)
 
     async def standing(self, project: str) -> str | None:
-        now = time.monotonic()
-        gate, known = self._statuses.get(GATE_PROJECT), self._statuses.get(project)
-        if gate is not None and known is not None and now < gate[0] and now < known[0]:
-            return gate[1] if gate[1] == "paused" else known[1]
-        paused = await self.status(GATE_PROJECT) == "paused"
-        return "paused" if paused else await self.status(project)
+        gate, status = await self.status(GATE_PROJECT), await self.status(project)
+        if status is None:
+            return "paused" if gate == "paused" else None
+        standing = "paused" if gate == "paused" else status
+        known = [self._statuses[one][0] for one in (GATE_PROJECT, project) if one in self._statuses]
+        self._standings[project] = min(known), standing
+        return standing
+
+    def known_standing(self, project: str) -> str | None:
+        known = self._standings.get(project)
+        return known[1] if known is not None and time.monotonic() < known[0] else None
 
     async def status(self, project: str) -> str | None:
         known = self._statuses.get(project)

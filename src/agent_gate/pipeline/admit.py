@@ -22,7 +22,7 @@ class Admitted(Struct, frozen=True):
     args: dict[str, Json]
     args_json: bytes
     """Their canonical bytes."""
-    claim: Claim | None
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,13 @@ class Admission:
         self._pace = Pace()
 
     async def admit(self, request: CallRequest, call_id: str) -> Admitted | Repeated | Turned:
+        admitted = self.admit_unseen(request)
+        if isinstance(admitted, Turned) or self.is_enough(request):
+            return admitted
+        return await self.look_up(admitted, call_id)
+
+    def admit_unseen(self, request: CallRequest) -> Admitted | Turned:
+        """As far as that needs no look into the ledger."""
         malformed = _malformed(request)
         if malformed:
             return Turned(Problem(2002, malformed, stage="admit"), recorded=False)
@@ -60,31 +67,24 @@ class Admission:
             args, args_json = _plain(request.args) if request.is_plain else normalise(dict(request.args))
         except CodecError as error:
             return Turned(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
-        closed = await self._closed(request.agent, request.project)
-        if closed:
-            return Turned(closed, args=args)
-        if request.request_id is None:
-            return Admitted(request, args, args_json, None)
-        claim = self._claim(request, request.request_id, call_id, args_json)
-        return await self._new_or_repeated(request, args, args_json, claim)
-
-    async def _closed(self, agent: Agent, project: str) -> Problem | None:
-        """Why a project is not there for an agent; None where it is."""
+        agent, project = request.agent, request.project
         if project == GATE_PROJECT or not agent.may_use(project):
-            return Problem(
-                6003,
-                f"agent `{agent.id}` may not use project `{project}`",
-                "add it to the agent's projects",
-                "admit",
-            )
-        status = await self._ledger.standing(project)
-        if status == "open":
-            return None
-        if status is None:
-            return Problem(
-                1017, f"project `{project}` does not exist", f"run `agent-gate project create {project}`", "admit"
-            )
-        return closed_problem(project, status)
+            return Turned(_not_its_project(agent, project), args=args)
+        return Admitted(request, args, args_json)
+
+    def is_enough(self, request: CallRequest) -> bool:
+        """Whether there is nothing to look up: the project was open a moment ago, and the request has no id."""
+        return request.request_id is None and self._ledger.known_standing(request.project) == "open"
+
+    async def look_up(self, admitted: Admitted, call_id: str) -> Admitted | Repeated | Turned:
+        request, args = admitted.request, admitted.args
+        status = await self._ledger.standing(request.project)
+        if status != "open":
+            return Turned(closed_problem(request.project, status), args=args)
+        if request.request_id is None:
+            return admitted
+        claim = self._claim(request, request.request_id, call_id, admitted.args_json)
+        return await self._new_or_repeated(request, args, admitted.args_json, claim)
 
     def _claim(self, request: CallRequest, request_id: str, call_id: str, args_json: bytes) -> Claim:
         """What makes a repeated request id recognisable; keyed, because arguments may hold secrets."""
@@ -111,7 +111,16 @@ def other_arguments(request_id: str) -> Problem:
     )
 
 
-def closed_problem(project: str, status: str) -> Problem:
+def _not_its_project(agent: Agent, project: str) -> Problem:
+    detail = f"agent `{agent.id}` may not use project `{project}`"
+    return Problem(6003, detail, "add it to the agent's projects", "admit")
+
+
+def closed_problem(project: str, status: str | None) -> Problem:
+    """Why nothing can be done in a project that is not open; without a status there is none of that name."""
+    if status is None:
+        suggestion = f"run `agent-gate project create {project}`"
+        return Problem(1017, f"project `{project}` does not exist", suggestion, "admit")
     if status == "paused":
         return Problem(1017, "the gate is paused", "an approver can run `agent-gate resume`", "admit")
     return Problem(1017, f"project `{project}` is {status}", f"run `agent-gate project unlock {project}`", "admit")

@@ -17,7 +17,7 @@ from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_sec
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Bind, Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
+from agent_gate.ports import Bind, Binding, Clock, Ledger, Prepared, Secrets, Tools
 
 _NO_STATE = ProjectState(0, None)
 
@@ -60,7 +60,17 @@ class Binder:
             return self._hidden(error.problem.at("bind"), args, hand.declaration)
         try:
             call = self._bound(request, args, call_id, hand.declaration, binding, args_json)
-            return await self._with_facts(call, hand, binding, judge, state, besides)
+            now, transition = self._clock.now(), binding.transition or hand.transition
+            if state is None and (transition is not None or judge.needs_state(hand.declaration)):
+                state = await self._ledger.state(request.project)
+            charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
+            usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
+            refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
+            facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
+            act, declaration = binding.act or hand.act, judge.declared(hand.declaration)
+            return Prepared(
+                call, facts, hand, declaration, charges, act, transition, binding.release, binding.keep, binding.preview
+            )
         except BaseException:
             _release(binding)
             raise
@@ -114,49 +124,29 @@ class Binder:
             args_json,
         )
 
-    async def _with_facts(
+    def _facts(
         self,
-        call: BoundCall,
-        hand: Hand,
-        binding: Binding,
+        request: CallRequest,
         judge: Judge,
-        state: ProjectState | None,
-        besides: tuple[Charge, ...],
-    ) -> Prepared:
-        request = call.request
-        now = self._clock.now()
-        judged = judge.judged(hand.declaration)
-        transition = binding.transition or hand.transition
-        if state is None and (transition is not None or judged.needs_state):
-            state = await self._ledger.state(request.project)
-        state = state or _NO_STATE
-        charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
+        now: float,
+        state: ProjectState,
+        usage: Usage,
+        refused_recently: bool,
+        found: Mapping[str, Json],
+    ) -> Facts:
         ceiling = request.agent.mode
-        facts = Facts(
-            at=now,
-            mode=request.mode.capped_by(ceiling) if request.mode else ceiling,
-            roles=request.agent.roles,
-            confirmed=request.confirmed,
-            policy_hash=judge.policy_hash,
-            state_version=state.version,
-            state=state.document,
-            usage=await self._usage(request.project, charges, besides) if charges else NO_USAGE,
-            can_ask=self._can_ask or request.simulate,
-            refused_recently=await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False,
-            found=binding.found,
-        )
-        act = binding.act or hand.act
-        return Prepared(
-            call,
-            facts,
-            hand,
-            judged.declaration,
-            charges,
-            act,
-            transition,
-            binding.release,
-            binding.keep,
-            binding.preview,
+        return Facts(
+            now,
+            request.mode.capped_by(ceiling) if request.mode else ceiling,
+            request.agent.roles,
+            request.confirmed,
+            judge.policy_hash,
+            state.version,
+            state.document,
+            usage,
+            self._can_ask or request.simulate,
+            refused_recently,
+            found,
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:

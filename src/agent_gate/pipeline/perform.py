@@ -29,6 +29,7 @@ from agent_gate.pipeline.alarms import Alarms
 from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared
 
 Result = TypeVar("Result")
+Conclusion = TypeVar("Conclusion")
 
 _NONE, _WRITE = Effect.NONE, Effect.WRITE
 
@@ -63,7 +64,7 @@ class Performer:
 
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
         """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
-        return await self._within_time(prepared, prepared.keep, acted=False) if prepared.keep else None
+        return await self._within_time(prepared, prepared.keep, _as_it_is, False) if prepared.keep else None
 
     async def intend(
         self,
@@ -94,14 +95,9 @@ class Performer:
             )
         )
 
-    async def act(self, prepared: Prepared) -> Ending:
+    def act(self, prepared: Prepared) -> Awaitable[Ending]:
         assert prepared.act is not None
-        data = await self._within_time(prepared, prepared.act, acted=True)
-        if isinstance(data, Ending):
-            return data
-        if prepared.declaration.secret:
-            data = output_without_secrets(data, prepared.call.args, prepared.declaration)
-        return _succeeded(data)
+        return self._within_time(prepared, prepared.act, _succeeded, True)
 
     async def preview(self, prepared: Prepared) -> Ending:
         """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
@@ -111,8 +107,13 @@ class Performer:
         return structs.replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
 
     async def _within_time(
-        self, prepared: Prepared, step: Callable[[BoundCall], Awaitable[Result]], *, acted: bool
-    ) -> Result | Ending:
+        self,
+        prepared: Prepared,
+        step: Callable[[BoundCall], Awaitable[Result]],
+        conclude: Callable[[Prepared, Result], Conclusion],
+        acted: bool,
+    ) -> Conclusion | Ending:
+        """What is concluded from the step's result, or how it failed."""
         declaration, args = prepared.declaration, prepared.call.args
         limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
         run_ends_at = prepared.call.request.run_ends_at
@@ -122,7 +123,7 @@ class Performer:
             return self._ended_early(call_id, declaration, acted=False)
         alarm = self._alarms.set(call_id, min(left_s, limit_s))
         try:
-            return await step(prepared.call)
+            result = await step(prepared.call)
         except BaseException as error:
             if isinstance(error, Moved) and not acted:
                 raise
@@ -135,6 +136,7 @@ class Performer:
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
         finally:
             self._alarms.stop(alarm)
+        return conclude(prepared, result)
 
     def _ended_early(self, call_id: str, declaration: ToolDeclaration, *, acted: bool) -> Ending:
         self._broken_off.discard(call_id)
@@ -166,7 +168,17 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _succeeded(data: Json) -> Ending:
+def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- the shape of a conclusion
+    return result
+
+
+def _succeeded(prepared: Prepared, data: Json) -> Ending:
+    if prepared.declaration.secret:
+        data = output_without_secrets(data, prepared.call.args, prepared.declaration)
+    return _with_output(data)
+
+
+def _with_output(data: Json) -> Ending:
     if data is None:
         return Ending(Status.SUCCESS, acted=True)
     try:
@@ -183,7 +195,7 @@ def _succeeded(data: Json) -> Ending:
 
 def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
     after = canonical(new.state)
-    ending = _succeeded(new.data)
+    ending = _with_output(new.data)
     if after == before or ending.problem:
         return structs.replace(ending, message=new.message)
     problem = _unfit(new.state, after, schema)

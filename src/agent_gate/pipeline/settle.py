@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ class Settler:
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
-    async def settle(
+    def settle(
         self,
         prepared: Prepared,
         verdict: Verdict,
@@ -36,8 +36,8 @@ class Settler:
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
         beside: tuple[Beside, ...],
-    ) -> tuple[Outcome, Committed, str | None]:
-        """The outcome, what the ledger said to it, and the id of the effect that now waits in the outbox."""
+    ) -> tuple[Outcome, Awaitable[Committed], str | None]:
+        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox."""
         call, output = prepared.call, ending.output
         first = not opened and not held
         new = ending.next_state if ending.status is SUCCESS else None
@@ -77,8 +77,7 @@ class Settler:
             blobs=blobs,
             beside=beside,
         )
-        committed = await self._ledger.commit(work)
-        return outcome, committed, outbox[0].effect_id if outbox else None
+        return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
 
     def _state_change(self, prepared: Prepared, new: NextState) -> StateChange:
         return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)

@@ -5,7 +5,10 @@ The library reads and writes every form, at many times the cost; whatever is not
 
 from __future__ import annotations
 
-from websockets.speedups import apply_mask
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # where there is no compiled one
+    from websockets.utils import apply_mask
 
 _TEXT = 0x81
 """The last and only frame of its message, without any extension."""

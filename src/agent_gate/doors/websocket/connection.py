@@ -142,7 +142,16 @@ class Connection:
             task.add_done_callback(self._plans.discard)
 
     async def _answer(self, request: Request) -> None:
-        text, outcome = await self._reply(request)
+        outcome: Outcome | None = None
+        try:
+            reached = await METHODS[request.method](self._session, request.params)
+            if isinstance(reached, Outcome):
+                outcome = reached
+                text = rpc.outcome(request.id, reached)
+            else:
+                text = rpc.result(request.id, reached)
+        except Exception as error:
+            text = rpc.error(request.id, self._told(error))
         was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
         if request.is_notification or self._say(text) or await self.send(text):
             return
@@ -158,21 +167,14 @@ class Connection:
         if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
             await hall.mailbox.keep(self._session.agent, outcome)
 
-    async def _reply(self, request: Request) -> tuple[bytes, Outcome | None]:
-        """The answer as text, and the outcome in it where a call ended."""
-        try:
-            reached = await METHODS[request.method](self._session, request.params)
-        except RpcError as error:
-            return rpc.error(request.id, error), None
-        except GateError as error:
-            return rpc.error(request.id, RpcError.of(error.problem)), None
-        except Exception as error:
-            _log.exception("a request of agent %s failed", self._session.agent.id)
-            told = f"the gate itself failed: {type(error).__name__}"
-            return rpc.error(request.id, RpcError(Rpc.INTERNAL, told)), None
-        if not isinstance(reached, Outcome):
-            return rpc.result(request.id, reached), None
-        return rpc.outcome(request.id, reached), reached
+    def _told(self, error: Exception) -> RpcError:
+        """What the agent is told of an error."""
+        if isinstance(error, RpcError):
+            return error
+        if isinstance(error, GateError):
+            return RpcError.of(error.problem)
+        _log.error("a request of agent %s failed", self._session.agent.id, exc_info=error)
+        return RpcError(Rpc.INTERNAL, f"the gate itself failed: {type(error).__name__}")
 
     def _say(self, text: bytes) -> bool:
         """Whether it could be said at once."""
