@@ -5,11 +5,10 @@ from __future__ import annotations
 import sqlite3
 
 import orjson
-from msgspec.structs import replace
 
 from agent_gate.ledger import beside
 from agent_gate.ledger.chain import GENESIS, seal
-from agent_gate.ledger.group import Group
+from agent_gate.ledger.group import Chain, Group
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     AlreadyClosed,
@@ -19,7 +18,6 @@ from agent_gate.model.entry import (
     NoRoom,
     NotOpen,
     NotPending,
-    ProjectHead,
     Refused,
     RequestTaken,
     Resolve,
@@ -36,38 +34,39 @@ SELECT_USED = "SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? A
 
 def apply(group: Group, work: Work, instance: str) -> Committed:
     """Commit-time truth: what was checked earlier is checked again here, under the writer lock."""
-    cursor, head = group.cursor, group.head(work.project)
-    if head is not None and work.is_plain:  # as most are: there is little to check, and nothing to write besides
-        if work.must_be_open and (status := group.status(head)) != "open":
+    cursor, chain = group.cursor, group.chain(work.project)
+    if chain is not None and work.is_plain:  # as most are: there is little to check, and nothing to write besides
+        if work.must_be_open and (status := group.status(chain)) != "open":
             return NotOpen(status)
-        return _write_entries(group, work, head)
-    refused = _check(group, work, head)
+        return _write_entries(group, work, chain)
+    refused = _check(group, work, chain)
     if refused is not None:
         return refused
-    if head is None:
-        head = _create_head(cursor, work)
+    if chain is None:
+        chain = _create_chain(cursor, work)
+        group.begin(chain)
     if work.erases:
         group.write()
     _write_work_rows(cursor, work, instance)
     for item in work.beside:
         beside.write(cursor, item)
     if work.project_change:
-        head = replace(head, status=work.project_change.status)
-    return _write_entries(group, work, head)
+        chain.status = work.project_change.status
+    return _write_entries(group, work, chain)
 
 
-def _check(group: Group, work: Work, head: ProjectHead | None) -> Refused | None:
+def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
     cursor = group.cursor
     change = work.project_change
-    if head is None:
+    if chain is None:
         if not (change and change.create):
             return NotOpen("missing")
     elif change and change.create:
         return NotOpen("exists")
-    elif work.must_be_open and (status := group.status(head)) != "open":
+    elif work.must_be_open and (status := group.status(chain)) != "open":
         return NotOpen(status)
-    if work.state and head and head.state_version != work.state.expected_version:
-        return StateMoved(head.state_version)
+    if work.state and chain and chain.state_version != work.state.expected_version:
+        return StateMoved(chain.state_version)
     if work.claim:
         taken = cursor.execute(
             "SELECT call_id, input_hash FROM requests WHERE agent_id = ? AND request_id = ?",
@@ -121,7 +120,7 @@ def used_of(cursor: Cursor, project: str, charge: Charge) -> float:
     return float(row[0])
 
 
-def _create_head(cursor: Cursor, work: Work) -> ProjectHead:
+def _create_chain(cursor: Cursor, work: Work) -> Chain:
     change = work.project_change
     assert change is not None
     cursor.execute(
@@ -136,7 +135,7 @@ def _create_head(cursor: Cursor, work: Work) -> ProjectHead:
             change.state_schema and change.state_schema.decode(),
         ),
     )
-    return ProjectHead(work.project, 0, GENESIS, 0, None, change.status)
+    return Chain(work.project, 0, GENESIS, 0, None, change.status)
 
 
 def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
@@ -273,21 +272,16 @@ def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
     )
 
 
-def _write_entries(group: Group, work: Work, head: ProjectHead) -> Applied:
-    seq, prev_hash = head.seq, head.hash
-    version, snapshot_id = head.state_version, head.snapshot_id
+def _write_entries(group: Group, work: Work, chain: Chain) -> Applied:
     for draft in work.entries:
-        seq += 1
-        row, prev_hash = seal(work.project, seq, prev_hash, draft)
-        group.add(row)
-    if not work.entries:
-        group.know(head)
-        return Applied(seq, prev_hash, version)
-    if work.state:
-        version, snapshot_id = version + 1, work.state.snapshot_id
-        _write_snapshot(group.cursor, work, version, work.entries[-1])
-    group.move(ProjectHead(work.project, seq, prev_hash, version, snapshot_id, head.status))
-    return Applied(seq, prev_hash, version)
+        chain.seq += 1
+        row, chain.hash = seal(work.project, chain.seq, chain.hash, draft)
+        group.rows.append(row)
+        chain.is_moved = True
+    if work.state and work.entries:
+        chain.state_version, chain.snapshot_id = chain.state_version + 1, work.state.snapshot_id
+        _write_snapshot(group.cursor, work, chain.state_version, work.entries[-1])
+    return Applied(chain.seq, chain.hash, chain.state_version)
 
 
 def _write_snapshot(cursor: Cursor, work: Work, version: int, draft: Draft) -> None:

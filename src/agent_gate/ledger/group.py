@@ -6,11 +6,14 @@ make a group of works far cheaper than one after the other.
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
-from itertools import chain
 from operator import itemgetter
 
-from agent_gate.model.entry import GATE_PROJECT, ProjectHead
+from msgspec import Struct
+
+from agent_gate.ledger.anchor import Heads
+from agent_gate.model.entry import GATE_PROJECT
 
 SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
 SELECT_HEADS = "SELECT project, seq, hash, state_version, snapshot_id, status FROM heads WHERE project IN (?, ?)"
@@ -29,48 +32,60 @@ _INSERTS = {size: INSERT_ENTRIES + ", ".join([_ROW] * size) for size in range(1,
 _body = itemgetter(11)
 
 
+class Chain(Struct):
+    """A project's chain as the works so far have left it."""
+
+    project: str
+    seq: int
+    hash: bytes
+    state_version: int
+    snapshot_id: str | None
+    status: str
+    is_moved: bool = False
+    """Since it was last written."""
+
+
 class Group:
     def __init__(self, cursor: sqlite3.Connection) -> None:
         self.cursor = cursor
-        self._heads: dict[str, ProjectHead | None] = {}
-        self._moved: dict[str, None] = {}
-        self._rows: list[tuple[object, ...]] = []
+        self.rows: list[tuple[object, ...]] = []
+        """Entries that are still to be written."""
+        self.body_bytes = 0
+        """Of those that were."""
+        self.moved: Heads = {}
+        """The ends of the chains that were."""
+        self._chains: dict[str, Chain | None] = {}
 
-    def head(self, project: str) -> ProjectHead | None:
-        """As the works before this one have left it."""
-        if project not in self._heads:
-            self._heads[project] = None
+    def chain(self, project: str) -> Chain | None:
+        if project not in self._chains:
+            self._chains[project] = None
             for row in self.cursor.execute(SELECT_HEADS, (project, GATE_PROJECT)).fetchall():
-                self._heads.setdefault(row[0], None)
-                self._heads[row[0]] = self._heads[row[0]] or ProjectHead(*row)
-        return self._heads[project]
+                self._chains[row[0]] = self._chains.get(row[0]) or Chain(*row)
+        return self._chains[project]
 
-    def status(self, head: ProjectHead) -> str:
+    def begin(self, chain: Chain) -> None:
+        """One that is new."""
+        self._chains[chain.project] = chain
+
+    def status(self, chain: Chain) -> str:
         """The project's, unless the whole gate is paused."""
-        gate = self.head(GATE_PROJECT)
-        return head.status if gate is None or gate.status == "open" else gate.status
-
-    def add(self, row: tuple[object, ...]) -> None:
-        self._rows.append(row)
-
-    def know(self, head: ProjectHead) -> None:
-        self._heads[head.project] = head
-
-    def move(self, head: ProjectHead) -> None:
-        self.know(head)
-        self._moved[head.project] = None
+        gate = self._chains.get(GATE_PROJECT)
+        return chain.status if gate is None or gate.status == "open" else gate.status
 
     def write(self) -> None:
         """Whatever has been added and moved so far."""
-        for at in range(0, len(self._rows), ROWS_AT_ONCE_MAX):
-            rows = self._rows[at : at + ROWS_AT_ONCE_MAX]
-            if sum(map(len, map(_body, rows))) <= CHARS_AT_ONCE_MAX:
-                self.cursor.execute(_INSERTS[len(rows)], list(chain.from_iterable(rows)))
+        for at in range(0, len(self.rows), ROWS_AT_ONCE_MAX):
+            rows = self.rows[at : at + ROWS_AT_ONCE_MAX]
+            chars = sum(map(len, map(_body, rows)))
+            self.body_bytes += chars
+            if chars <= CHARS_AT_ONCE_MAX:
+                self.cursor.execute(_INSERTS[len(rows)], list(itertools.chain.from_iterable(rows)))
             else:
                 self.cursor.executemany(INSERT_ENTRY, rows)
-        self._rows.clear()
-        for project in self._moved:
-            head = self._heads[project]
-            assert head is not None
-            self.cursor.execute(MOVE_HEAD, (head.seq, head.hash, head.state_version, head.snapshot_id, project))
-        self._moved.clear()
+        self.rows.clear()
+        for one in self._chains.values():
+            if one is not None and one.is_moved:
+                place = (one.seq, one.hash, one.state_version, one.snapshot_id, one.project)
+                self.cursor.execute(MOVE_HEAD, place)
+                self.moved[one.project] = one.seq, one.hash
+                one.is_moved = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
+from agent_gate.ledger.anchor import Heads
 from agent_gate.ledger.apply import apply
 from agent_gate.ledger.group import Group
 from agent_gate.model.entry import Committed, Work
@@ -14,10 +16,19 @@ from agent_gate.model.errors import StorageError
 Result = Committed | Exception
 
 
-def transact(
-    connection: sqlite3.Connection, works: Sequence[Work], instance: str
-) -> tuple[list[Result], Exception | None]:
-    """A result for each work up to the fault of the storage, if there was one; what follows it is not done."""
+@dataclass(slots=True)
+class Transacted:
+    results: list[Result] = field(default_factory=list)
+    """One for each work, up to the fault of the storage."""
+    fault: Exception | None = None
+    """What follows it is not done."""
+    moved: Heads = field(default_factory=dict)
+    """The ends of the chains that grew."""
+    body_bytes: int = 0
+    """Of what they grew by."""
+
+
+def transact(connection: sqlite3.Connection, works: Sequence[Work], instance: str) -> Transacted:
     try:
         connection.execute("BEGIN IMMEDIATE")
         group = Group(connection)
@@ -26,26 +37,27 @@ def transact(
     except Exception as error:
         _roll_back(connection)
         if _is_of_the_storage(error):
-            return [], error
-        return _one_by_one(connection, works, instance) if len(works) > 1 else ([_unwritable(error)], None)
+            return Transacted(fault=error)
+        return _one_by_one(connection, works, instance) if len(works) > 1 else Transacted([_unwritable(error)])
     try:
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         _write_over_what_failed(connection)
-        return [], error
-    return results, None
+        return Transacted(fault=error)
+    return Transacted(results, None, group.moved, group.body_bytes)
 
 
-def _one_by_one(
-    connection: sqlite3.Connection, works: Sequence[Work], instance: str
-) -> tuple[list[Result], Exception | None]:
-    results: list[Result] = []
+def _one_by_one(connection: sqlite3.Connection, works: Sequence[Work], instance: str) -> Transacted:
+    done = Transacted()
     for work in works:
-        result, fault = transact(connection, [work], instance)
-        results += result
-        if fault is not None:
-            return results, fault
-    return results, None
+        one = transact(connection, [work], instance)
+        done.results += one.results
+        done.moved |= one.moved
+        done.body_bytes += one.body_bytes
+        if one.fault is not None:
+            done.fault = one.fault
+            break
+    return done
 
 
 def _write_over_what_failed(connection: sqlite3.Connection) -> None:

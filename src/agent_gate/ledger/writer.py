@@ -22,7 +22,7 @@ from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.migrate import PAGE_BYTES
 from agent_gate.ledger.transaction import Result, transact
 from agent_gate.ledger.trust import check_against_anchor, check_heads
-from agent_gate.model.entry import Applied, Committed, Work
+from agent_gate.model.entry import Committed, Work
 from agent_gate.model.errors import GateError, StorageError
 from agent_gate.model.limits import (
     BUSY_TIMEOUT_S,
@@ -33,6 +33,9 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.moment import iso
 from agent_gate.ports import LedgerFigures
+
+ENTRY_WAL_BYTES = 1_024
+"""What an entry adds to the write-ahead log beside its body, and beside the pages that any group touches: about."""
 
 
 class Ticket(Struct, frozen=True):
@@ -113,9 +116,7 @@ class Writer:
 
     def commit_now(self, works: Sequence[Work]) -> list[Result]:
         """Under the writer lock, before the thread runs or while it reopens: work that the past needs."""
-        results = self._transaction(works)
-        self._anchor_what_moved(works, results)
-        return results
+        return self._transaction(works)
 
     def take_no_more(self) -> None:
         """Call it where `submit` is called, so that nothing can be queued behind the end."""
@@ -174,7 +175,6 @@ class Writer:
         try:
             with self._lock.held():
                 results = self._commit(works)
-                self._anchor_what_moved(works, results)
         except StorageError as error:
             results = [self._stop(error)] * len(tickets)
         self._deliver(tickets, results)
@@ -193,23 +193,16 @@ class Writer:
             return [self._stop(error)] * len(works)
 
     def _transaction(self, works: Sequence[Work]) -> list[Result]:
-        results, fault = transact(self._connection, works, self._instance)
-        if fault is not None:
-            results += [self._stop(fault)] * (len(works) - len(results))
-        return results
+        done = transact(self._connection, works, self._instance)
+        if done.moved:
+            self._wal_bytes += 5 * PAGE_BYTES + ENTRY_WAL_BYTES * len(works) + done.body_bytes
+            self._anchor_what_moved(done.moved)
+        if done.fault is not None:
+            done.results += [self._stop(done.fault)] * (len(works) - len(done.results))
+        return done.results
 
-    def _anchor_what_moved(self, works: Sequence[Work], results: Sequence[Result]) -> None:
-        moved: Heads = {
-            work.project: (result.seq, result.hash)
-            for work, result in zip(works, results, strict=True)
-            if isinstance(result, Applied) and work.entries
-        }
-        if not moved:
-            return
+    def _anchor_what_moved(self, moved: Heads) -> None:
         self._acknowledged |= moved
-        self._wal_bytes += PAGE_BYTES * 4 + sum(
-            PAGE_BYTES + len(entry.body) for work in works for entry in work.entries
-        )
         try:
             self._anchor.append(iso(self._now()), moved)
         except Exception as error:
