@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from functools import lru_cache
 from string import ascii_letters, digits
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-POOL_BYTES = 65_536
+DRAW_BYTES, DRAWS = 22, 256
 _FIVE_BITS = bytes(ALPHABET[byte & 31].encode()[0] for byte in range(256))
 """A character for each byte, by its lower five bits."""
 _SIX_BITS = bytes((ascii_letters + digits + "-_").encode()[byte & 63] for byte in range(256))
@@ -31,12 +30,12 @@ class RandomIds:
         return (
             _first_eight(milliseconds >> 10)
             + _LAST_TWO[milliseconds & 1023]
-            + _random_bytes(16).translate(_FIVE_BITS).decode()
+            + _draw()[:16].translate(_FIVE_BITS).decode()
         )
 
     def salt(self) -> str:
         """132 random bits."""
-        return _random_bytes(22).translate(_SIX_BITS).decode()
+        return _draw().translate(_SIX_BITS).decode()
 
 
 @lru_cache(maxsize=4)
@@ -48,27 +47,20 @@ def _first_eight(value: int) -> str:
 _LAST_TWO = [first + second for first in ALPHABET for second in ALPHABET]
 
 
-class _Pool(threading.local):
-    """Random bytes fetched in bulk: each system call gives up the interpreter lock, and waits to get it back."""
-
-    taken, unused = 0, b""
+_drawn: list[bytes] = []
+"""Random bytes fetched in bulk: each system call gives up the interpreter lock, and waits to get it back."""
 
 
-_pool = _Pool()
+def _draw() -> bytes:
+    """Bytes that nobody else gets."""
+    try:
+        return _drawn.pop()
+    except IndexError:
+        pool = os.urandom(DRAW_BYTES * DRAWS)
+        draws = [pool[begin : begin + DRAW_BYTES] for begin in range(0, len(pool), DRAW_BYTES)]
+        draw = draws.pop()
+        _drawn.extend(draws)
+        return draw
 
 
-def _random_bytes(count: int) -> bytes:
-    pool = _pool
-    begin = pool.taken
-    pool.taken = end = begin + count
-    if end > len(pool.unused):
-        pool.unused = os.urandom(POOL_BYTES)
-        begin, pool.taken = 0, count
-    return pool.unused[begin : begin + count]
-
-
-def _forget() -> None:
-    _pool.taken, _pool.unused = 0, b""
-
-
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_drawn.clear)

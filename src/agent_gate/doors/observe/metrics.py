@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from operator import sub
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -23,35 +24,31 @@ OTHER = "other"
 """Stands for the tools that have no label of their own: there may be any number of names that nobody offers."""
 
 STAGE_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 900.0)
-UNPLACED_MAX = 1_000
+PASSED_MAX = 100
+"""Calls whose stages wait to be placed."""
 LAG_BOUNDS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 
 
 class Durations:
-    """A histogram; what is added waits in a list, because sorting many costs less than finding a place for each."""
+    """A histogram; many at once are sorted first, which costs less than finding a place for each."""
 
     def __init__(self, bounds_s: tuple[float, ...]) -> None:
         self._bounds_s = bounds_s
         self._counts = [0] * (len(bounds_s) + 1)
         """How many were no longer than each bound; the last counts all."""
         self._sum_s = 0.0
-        self.unplaced: list[float] = []
 
     def add(self, seconds: float) -> None:
-        self.unplaced.append(seconds)
-        if len(self.unplaced) >= UNPLACED_MAX:
-            self.place()
+        self.add_all((seconds,))
 
-    def place(self) -> None:
-        """Into the buckets; written by one thread."""
-        self.unplaced.sort()
-        self._sum_s += sum(self.unplaced)
+    def add_all(self, durations_s: Iterable[float]) -> None:
+        """Written by one thread."""
+        ordered = sorted(durations_s)
+        self._sum_s += sum(ordered)
         for number, bound_s in enumerate((*self._bounds_s, math.inf)):
-            self._counts[number] += bisect_right(self.unplaced, bound_s)
-        self.unplaced.clear()
+            self._counts[number] += bisect_right(ordered, bound_s)
 
     def buckets(self) -> tuple[list[tuple[str, float]], float]:
-        self.place()
         names = [*map(str, self._bounds_s), "+Inf"]
         return list(zip(names, map(float, self._counts), strict=True)), self._sum_s
 
@@ -65,7 +62,8 @@ class Meter(Collector):
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._refusals: Counter[str] = Counter()
         self._stages = {stage: Durations(STAGE_BOUNDS_S) for stage in STAGES}
-        self._unplaced = {stage: durations.unplaced for stage, durations in self._stages.items()}
+        self._passed: list[tuple[Sequence[Reached], float]] = []
+        """The stages of calls that ended, and when they did, until they are placed in the histograms."""
         self.responses: Counter[str] = Counter()
         """HTTP responses by status."""
         self.sockets = 0
@@ -88,16 +86,25 @@ class Meter(Collector):
         outcome: Outcome | None,
         stages: Sequence[Reached] = (),
     ) -> None:
-        until = self._clock.monotonic()
-        for stage, since in reversed(stages):
-            self._unplaced[stage].append(until - since)
-            until = since
-        if len(self._unplaced["admit"]) >= UNPLACED_MAX:
-            for durations in self._stages.values():
-                durations.place()
+        if stages:
+            self._passed.append((stages, self._clock.monotonic()))
+            if len(self._passed) >= PASSED_MAX:
+                self._place_stages()
         if outcome is not None and outcome.status is not PENDING:
             stage = outcome.error.stage if outcome.error else ""
             self._calls[tool if tool in self._tools else OTHER, outcome.status.text, stage] += 1
+
+    def _place_stages(self) -> None:
+        """Calls that took the same way are reckoned together, column by column."""
+        ways: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
+        for stages, end in self._passed:
+            way, begins = zip(*stages, strict=True)
+            ways.setdefault(way, []).append((*begins, end))
+        self._passed.clear()
+        for way, moments in ways.items():
+            columns = list(zip(*moments, strict=True))
+            for stage, begins, ends in zip(way, columns[:-1], columns[1:], strict=True):
+                self._stages[stage].add_all(map(sub, ends, begins))
 
     def refused(self, problem: Problem) -> None:
         self._refusals[problem.name] += 1
@@ -118,6 +125,7 @@ class Meter(Collector):
         stages = HistogramMetricFamily(
             "agent_gate_stage_seconds", "How long calls were in each stage.", labels=("stage",)
         )
+        self._place_stages()
         for stage, durations in self._stages.items():
             buckets, sum_s = durations.buckets()
             stages.add_metric((stage,), buckets, sum_s)

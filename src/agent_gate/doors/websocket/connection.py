@@ -136,28 +136,29 @@ class Connection:
         """In a task of its own: what a tool leaves behind in its task must not meet another call."""
         task = asyncio.get_running_loop().create_task(self._answer(request), context=self._context.copy())
         self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
         if request.method == "execute_plan":
             self._plans.add(task)
             task.add_done_callback(self._plans.discard)
 
     async def _answer(self, request: Request) -> None:
-        outcome: Outcome | None = None
+        task, outcome = asyncio.current_task(), None
+        assert task is not None
         try:
-            reached = await METHODS[request.method](self._session, request.params)
-            if isinstance(reached, Outcome):
-                outcome = reached
-                text = rpc.outcome(request.id, reached)
-            else:
-                text = rpc.result(request.id, reached)
-        except Exception as error:
-            text = rpc.error(request.id, self._told(error))
-        was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
-        if request.is_notification or self._say(text) or await self.send(text):
-            return
-        if outcome is not None and was_here:
-            with suppress(GateError):
-                await self._keep(outcome)
+            try:
+                reached = await METHODS[request.method](self._session, request.params)
+                if isinstance(reached, Outcome):
+                    outcome = reached
+                    text = rpc.outcome(request.id, reached)
+                else:
+                    text = rpc.result(request.id, reached)
+            except Exception as error:
+                text = rpc.error(request.id, self._told(error))
+            was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
+            if not (request.is_notification or self._say(text) or await self.send(text)) and outcome and was_here:
+                with suppress(GateError):
+                    await self._keep(outcome)
+        finally:
+            self._answering.discard(task)
 
     async def _keep(self, outcome: Outcome) -> None:
         """The agent went before it could be told how its call ended; one that goes on is left for it at its end."""
@@ -204,8 +205,8 @@ class Connection:
     async def say_goodbye(self) -> None:
         """The server ends: the agent is told, gets the answers that are still to come, and is let go."""
         await self.send(rpc.notification("closing", {"reason": CLOSING.detail, "suggestion": CLOSING.suggestion}))
-        while self._answering:
-            await asyncio.wait(self._answering)
+        while unanswered := [task for task in self._answering if not task.done()]:
+            await asyncio.wait(unanswered)
         await self.close(RESTART, "the server ends")
 
 
