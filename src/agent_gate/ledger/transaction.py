@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from agent_gate.ledger.anchor import Heads
 from agent_gate.ledger.apply import apply
@@ -28,9 +29,14 @@ class Transacted:
     """Of what they grew by."""
 
 
-def transact(connection: sqlite3.Connection, works: Sequence[Work], instance: str) -> Transacted:
+def transact(connection: sqlite3.Connection, take: Callable[[], Sequence[Work]], instance: str) -> Transacted:
+    """The works are taken once the transaction is open: whoever came until then belongs to it."""
     try:
         connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        return Transacted(fault=error)
+    works = take()
+    try:
         group = Group(connection)
         results: list[Result] = [apply(group, work, instance) for work in works]
         group.write()
@@ -50,7 +56,7 @@ def transact(connection: sqlite3.Connection, works: Sequence[Work], instance: st
 def _one_by_one(connection: sqlite3.Connection, works: Sequence[Work], instance: str) -> Transacted:
     done = Transacted()
     for work in works:
-        one = transact(connection, [work], instance)
+        one = transact(connection, partial(list, [work]), instance)
         done.results += one.results
         done.moved |= one.moved
         done.body_bytes += one.body_bytes

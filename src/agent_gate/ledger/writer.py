@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
@@ -116,7 +117,7 @@ class Writer:
 
     def commit_now(self, works: Sequence[Work]) -> list[Result]:
         """Under the writer lock, before the thread runs or while it reopens: work that the past needs."""
-        return self._transaction(works)
+        return _for_each(works, *self._transaction(partial(list, works)))
 
     def take_no_more(self) -> None:
         """Call it where `submit` is called, so that nothing can be queued behind the end."""
@@ -136,9 +137,9 @@ class Writer:
 
     def _serve(self) -> None:
         while self._waiting or not self._closed:
-            tickets = self._take()
-            if tickets or self._is_broken:
-                self._commit_group(tickets)
+            self._wait()
+            if self._waiting or self._is_broken:
+                self._commit_group()
             self._sync_anchor_if_due()
         self._close_files()
 
@@ -146,12 +147,11 @@ class Writer:
     def _is_broken(self) -> bool:
         return self._broken_since is not None
 
-    def _take(self) -> list[Ticket]:
-        """All that waits, up to the bound of one group."""
+    def _wait(self) -> None:
+        """For work, or until something else is due."""
         if not self._waiting:
             with suppress(queue.Empty):
                 self._calls.get(timeout=WRITER_REOPEN_AFTER_S if self._is_broken else self._anchor.sync_in_s())
-        return [self._waiting.popleft() for _ in range(min(len(self._waiting), WRITER_GROUP_MAX))]
 
     def _deliver(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
         """One wake-up for each event loop, however many of its callers waited."""
@@ -164,42 +164,48 @@ class Writer:
             except RuntimeError:
                 continue  # that loop is closed: nobody waits there any more
 
-    def _commit_group(self, tickets: Sequence[Ticket]) -> None:
+    def _commit_group(self) -> None:
         """Commit, anchor, answer, and tidy up while the callers go on.
 
         The anchor's line takes microseconds while they wait, and many times that against them: each system call would
         have to win the interpreter back.
         """
-        works = [ticket.work for ticket in tickets]
-        self._commits, self._works = self._commits + 1, self._works + len(works)
+        tickets: list[Ticket] = []
+
+        def take() -> list[Work]:
+            """All that waits, up to the bound of one group."""
+            tickets.extend(self._waiting.popleft() for _ in range(min(len(self._waiting), WRITER_GROUP_MAX)))
+            return [ticket.work for ticket in tickets]
+
         try:
             with self._lock.held():
-                results = self._commit(works)
+                results, fault = self._commit(take)
         except StorageError as error:
-            results = [self._stop(error)] * len(tickets)
-        self._deliver(tickets, results)
+            results, fault = [], self._stop(error)
+        if not tickets:  # it failed before anything was taken
+            take()
+        self._commits, self._works = self._commits + 1, self._works + len(tickets)
+        self._deliver(tickets, _for_each(tickets, results, fault))
         if self._wal_bytes >= WAL_CHECKPOINT_BYTES and not self._is_broken:
             self._start_log_over()
 
-    def _commit(self, works: Sequence[Work]) -> list[Result]:
-        """A result for each; nothing is raised, because a caller waits for every one of them."""
+    def _commit(self, take: Callable[[], Sequence[Work]]) -> tuple[list[Result], Exception | None]:
+        """Results up to the fault, if there is one; nothing is raised, because a caller waits for each of them."""
         try:
             if self._is_broken:
                 self._reopen()
-            return self._transaction(works)
+            return self._transaction(take)
         except GateError as error:
-            return [error] * len(works)
+            return [], error
         except Exception as error:
-            return [self._stop(error)] * len(works)
+            return [], self._stop(error)
 
-    def _transaction(self, works: Sequence[Work]) -> list[Result]:
-        done = transact(self._connection, works, self._instance)
+    def _transaction(self, take: Callable[[], Sequence[Work]]) -> tuple[list[Result], Exception | None]:
+        done = transact(self._connection, take, self._instance)
         if done.moved:
-            self._wal_bytes += 5 * PAGE_BYTES + ENTRY_WAL_BYTES * len(works) + done.body_bytes
+            self._wal_bytes += 5 * PAGE_BYTES + ENTRY_WAL_BYTES * len(done.results) + done.body_bytes
             self._anchor_what_moved(done.moved)
-        if done.fault is not None:
-            done.results += [self._stop(done.fault)] * (len(works) - len(done.results))
-        return done.results
+        return done.results, None if done.fault is None else self._stop(done.fault)
 
     def _anchor_what_moved(self, moved: Heads) -> None:
         self._acknowledged |= moved
@@ -280,6 +286,11 @@ class Writer:
                 self._anchor.sync(iso(self._now()))
             self.abandon()
         self.abandon()
+
+
+def _for_each(works: Sequence[object], results: list[Result], fault: Exception | None) -> list[Result]:
+    """The results, and the fault for those that it left without one."""
+    return results if fault is None else results + [fault] * (len(works) - len(results))
 
 
 def _resolve_all(pairs: Sequence[tuple[asyncio.Future[Committed], Result]]) -> None:
