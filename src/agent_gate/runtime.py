@@ -202,9 +202,10 @@ class Gate(Imagining):
         grant: GrantTerms | None = None,
     ) -> None:
         """A person's yes or no, with a grant for later calls where it is given; raises where it does not count."""
-        found = await self.ledger.question(call_id)
-        shown = nonce if nonce is not None else found[0].nonce if found else ""
-        answer = Answer(call_id, shown, approve, by, self.clock.now(), note, grant)
+        if nonce is None:
+            found = await self.ledger.question(call_id)
+            nonce = found[0].nonce if found else ""
+        answer = Answer(call_id, nonce, approve, by, self.clock.now(), note, grant)
         problem = await self._stages.holder.answer(answer)
         if problem:
             raise GateError.of(problem)

@@ -221,8 +221,9 @@ class SqliteLedger:
         )
         return (row[0], row[1]) if row else None
 
-    async def entries_of(self, call_id: str) -> Sequence[Entry]:
-        rows = self._rows(f"SELECT {ENTRY_COLUMNS} FROM entries WHERE call_id = ? ORDER BY project, seq", call_id)  # noqa: S608
+    async def entries_of(self, call_id: str, kind: str | None = None) -> Sequence[Entry]:
+        found, values = ("call_id = ?", [call_id]) if kind is None else ("call_id = ? AND kind = ?", [call_id, kind])
+        rows = self._rows(f"SELECT {ENTRY_COLUMNS} FROM entries WHERE {found} ORDER BY project, seq", *values)  # noqa: S608
         return [entry_of(row) for row in rows]
 
     async def used(self, project: str, charge: Charge) -> float:

@@ -184,10 +184,10 @@ class Holder:
         how, approvers = found or ("expired", ())
         if how is None:
             return None
-        entries = await self._ledger.entries_of(question.call_id)
-        last = next((entry for entry in reversed(entries) if entry.kind == "answered"), None)
-        if last is None:
+        answers = await self._ledger.entries_of(question.call_id, "answered")
+        if not answers:
             return Resolution("expired", "", self._clock.now())
+        last = answers[-1]
         if found is None:  # whoever ended it took it off the table; the record still tells how it was answered
             return Resolution(last.status or "expired", record.answered_by(last), record.answered_at(last))
         by = ", ".join(approvers) if how == "approved" else record.answered_by(last)
@@ -224,7 +224,7 @@ class Holder:
 
     async def _is_as_recorded(self, question: Question) -> bool:
         """Whether the work table still says what the chain says was shown."""
-        entries = await self._ledger.entries_of(question.call_id)
+        entries = await self._ledger.entries_of(question.call_id, "held")
         told: Mapping[str, Json] = next(
             (body for body in map(_put_by, reversed(entries)) if body.get("nonce") == question.nonce), {}
         )
@@ -276,7 +276,7 @@ class Holder:
 
 def _put_by(entry: Entry) -> Mapping[str, Json]:
     """What an entry says that put a question; one that only took it over says less."""
-    body: Mapping[str, Json] = restore(entry.body) if entry.kind == "held" and entry.body else {}
+    body: Mapping[str, Json] = restore(entry.body) if entry.body else {}
     return body if "args" in body else {}
 
 
