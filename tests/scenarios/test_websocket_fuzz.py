@@ -300,6 +300,39 @@ async def test_a_message_in_pieces_and_messages_in_one_piece_are_requests_like_a
     assert sorted(acts) == ["one of 2", "one of 3", "one of 4", "one of 5", "pieces"]
 
 
+def some_frames(chance: random.Random, text: bytes) -> bytes:
+    """A message as an agent may send it: in one piece or in several, with control frames in between."""
+    ping, pong = frame(b"are you there", 0x89), frame(b"", 0x8A)
+    if chance.random() < 0.6:
+        return chance.choice([b"", b"", ping, pong]) + frame(text)
+    place = chance.randrange(len(text))
+    between = chance.choice([b"", ping, pong])
+    return frame(text[:place], 0x01) + between + frame(text[place:], 0x80)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_however_a_stream_is_cut_each_request_is_answered_exactly_once(tmp_path: Path, seed: int) -> None:
+    chance, acts = random.Random(SEED + seed), list[str]()
+    texts = [f"{number} " + "x" * chance.choice([1, 100, 70_000]) for number in range(40)]
+    async with a_server(tmp_path, RULES, reader(acts)) as server:
+        answers, writing = await signed_in(server)
+        frames = [some_frames(chance, reading(text, number).encode()) for number, text in enumerate(texts)]
+        whole = b"".join(frames[:20])
+        for piece in frames[20:]:  # first with every cut between two messages, then with cuts anywhere
+            writing.write(piece)
+            await asyncio.sleep(0.001)
+        while whole:
+            size = chance.choice([1, 2, 5, 50, 5_000, 200_000])
+            writing.write(whole[:size])
+            whole = whole[size:]
+            await asyncio.sleep(0.0005)
+        seen = b""
+        while seen.count(b'"status":"success"') < len(texts):
+            seen += await soon(answers.read(1_000_000))
+        writing.close()
+    assert sorted(acts) == sorted(texts)
+
+
 async def test_a_call_that_waits_for_a_person_holds_up_no_other(tmp_path: Path, doors: list[Door]) -> None:
     acts: list[str] = []
     policy: Any = {"rules": [{"pattern": "note.read(free*)", "action": "allow"}]}
@@ -318,6 +351,7 @@ async def test_a_call_that_waits_for_a_person_holds_up_no_other(tmp_path: Path, 
 
 async def test_what_a_tool_leaves_behind_in_its_task_meets_no_other_call(tmp_path: Path) -> None:
     word: ContextVar[str] = ContextVar("word", default="unsaid")
+    tasks: list[asyncio.Task[Any]] = []
 
     @tool("note.read", effect="read", risk="low", cost=0)
     async def careless(text: str) -> str:
@@ -327,7 +361,7 @@ async def test_what_a_tool_leaves_behind_in_its_task_meets_no_other_call(tmp_pat
         task.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        asyncio.get_running_loop().call_later(0.01, task.cancel)
+        tasks.append(task)
         return before
 
     async with a_server(tmp_path, RULES, careless) as server, a_raw_agent(server) as agent:
@@ -335,7 +369,25 @@ async def test_what_a_tool_leaves_behind_in_its_task_meets_no_other_call(tmp_pat
             await agent.send(reading("good", number))
             answer = await agent.receive()
             assert (answer["id"], answer["result"]["data"]) == (number, "unsaid")
-            await asyncio.sleep(0.002)
+            asyncio.get_running_loop().call_later(0.001, tasks.pop().cancel)
+
+
+async def test_a_tool_that_cancels_its_own_task_while_its_call_is_settled_leaves_no_agent_without_an_answer(
+    tmp_path: Path,
+) -> None:
+    @tool("note.read", effect="read", risk="low", cost=0)
+    async def reckless(text: str) -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().call_soon(task.cancel)
+        return text
+
+    async with a_server(tmp_path, RULES, reckless) as server, a_raw_agent(server) as agent:
+        await agent.send(reading("x", 1))
+        answer = await agent.receive()
+        assert answer["id"] == 1
+        assert answer["error"]["code"] == -32603
+        await until(lambda: rows(server.gate, "SELECT 1 FROM entries WHERE tool = 'note.read' AND status = 'success'"))
 
 
 @pytest.mark.parametrize("path", ["straight", "queued"])

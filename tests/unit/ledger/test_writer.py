@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -68,6 +70,53 @@ async def test_what_one_turn_of_the_event_loop_asks_for_is_one_group(tmp_path: P
     results = await asyncio.gather(*(ledger.commit(work(str(number))) for number in range(150)))
     assert [result.seq for result in results if isinstance(result, Applied)] == list(range(1, 151))
     assert ledger.figures().commits == before + 1
+    await ledger.close()
+
+
+async def test_whoever_comes_until_the_transaction_is_open_belongs_to_it(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    before = ledger.figures().commits
+    other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    commits = [asyncio.ensure_future(ledger.commit(work("first")))]
+    await asyncio.sleep(0.05)  # the writer waits for the other by now
+    commits += [asyncio.ensure_future(ledger.commit(work(str(number)))) for number in range(5)]
+    await asyncio.sleep(0.05)
+    assert ledger.figures().commits == before
+    other.execute("ROLLBACK")
+    results = await asyncio.gather(*commits)
+    assert [result.seq for result in results if isinstance(result, Applied)] == list(range(1, 7))
+    assert ledger.figures().commits == before + 1
+    other.close()
+    await ledger.close()
+
+
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "INSERT INTO entries", "COMMIT"])
+async def test_wherever_the_storage_fails_all_who_wait_are_told_and_nothing_is_written(
+    tmp_path: Path, statement: str
+) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    writer, connection = ledger._writer, ledger._writer._connection
+
+    class Failing:
+        in_transaction = property(lambda _: connection.in_transaction)
+
+        def execute(self, sql: str, *values: Any) -> Any:
+            if sql.startswith(statement):
+                raise sqlite3.OperationalError("disk I/O error")
+            return connection.execute(sql, *values)
+
+        def close(self) -> None:
+            connection.close()
+
+    writer._connection = Failing()  # type: ignore[assignment]
+    results = await asyncio.gather(*(ledger.commit(work(str(number))) for number in range(5)), return_exceptions=True)
+    assert all(isinstance(result, StorageError) and "disk I/O error" in str(result) for result in results)
+    head = await ledger.head("default")
+    assert head is not None
+    assert head.seq == 0
+    writer._broken_since = 0.0  # long ago
+    assert isinstance(await ledger.commit(work("after")), Applied)
     await ledger.close()
 
 

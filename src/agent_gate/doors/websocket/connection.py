@@ -151,7 +151,7 @@ class Connection:
                     text = rpc.outcome(request.id, reached)
                 else:
                     text = rpc.result(request.id, reached)
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
                 text = rpc.error(request.id, self._told(error))
             was_here = self._session.presence.here  # where it was not, the gate has left the outcome for it
             if not (request.is_notification or self._say(text) or await self.send(text)) and outcome and was_here:
@@ -168,7 +168,7 @@ class Connection:
         if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
             await hall.mailbox.keep(self._session.agent, outcome)
 
-    def _told(self, error: Exception) -> RpcError:
+    def _told(self, error: BaseException) -> RpcError:
         """What the agent is told of an error."""
         if isinstance(error, RpcError):
             return error
