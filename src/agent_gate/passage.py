@@ -23,7 +23,6 @@ from agent_gate.model.record import reason_of
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.policy.judge import Judge
 from agent_gate.ports import Prepared, Reached
 
 Judged: TypeAlias = tuple[Prepared, Verdict]
@@ -54,8 +53,6 @@ class Passage(Struct, eq=False):
     args_json: bytes | None = None
     """The arguments' canonical bytes, until they have been used."""
     bound: Prepared | None = None
-    judge: Judge | None = None
-    """Under which it was bound, and is decided."""
     stages: list[Reached] = []
     """Those that it was in, in order."""
     waiters: list[asyncio.Future[Outcome]] = []

@@ -422,6 +422,8 @@ class Prepared(Struct, frozen=True):
     on_release: Callable[[], None] | None = None
     keep: Keep | None = None
     preview: Preview | None = None
+    needs_state: bool = False
+    """Whether the verdict may rest on the project's state."""
 
     def release(self) -> None:
         if self.on_release:

@@ -145,7 +145,8 @@ class Way:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
         if passage.grant:
             passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
-        judged = self._decide(passage, await self._bind(passage))
+        judge = self.judge
+        judged = self._decide(passage, await self._bind(passage, judge), judge)
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
         if judged[1].decision is ASK and not await self._is_granted(passage, judged):
@@ -166,33 +167,33 @@ class Way:
             return await self._perform_pure(passage, prepared, verdict)
         passage.stages.append(("perform", self.clock.monotonic()))
         if needs_intent(prepared.declaration):
-            is_intended, outcome = await self._intend(passage, prepared, verdict)
-            if not is_intended:
-                return outcome
+            intended = await self._intend(passage, prepared, verdict)
+            if not isinstance(intended, Applied):
+                return intended
         ending = await self._stages.performer.act(prepared)
         return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
-        return self._decide(passage, await self._bind(passage, state))
+        """Bind and decide, under one policy."""
+        judge = self.judge
+        return self._decide(passage, await self._bind(passage, judge, state), judge)
 
-    def _bind(self, passage: Passage, state: ProjectState | None = None) -> Awaitable[Prepared | Problem]:
+    def _bind(self, passage: Passage, judge: Judge, state: ProjectState | None = None) -> Awaitable[Prepared | Problem]:
         passage.release()
-        judge = passage.judge = self.judge
         own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
         passage.stages.append(("bind", self.clock.monotonic()))
         args_json, passage.args_json = passage.args_json, None
         return self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own, args_json)
 
-    def _decide(self, passage: Passage, prepared: Prepared | Problem) -> Judged | Problem:
-        """Under the policy that it was bound under; what a person has agreed to must still be what would be done."""
+    def _decide(self, passage: Passage, prepared: Prepared | Problem, judge: Judge) -> Judged | Problem:
+        """What a person has agreed to must still be what would be done."""
         if isinstance(prepared, Problem):
             return prepared
-        assert passage.judge is not None
         passage.bound = prepared
         passage.stages.append(("decide", self.clock.monotonic()))
         if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
             return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
-        return prepared, decide(prepared, passage.judge)
+        return prepared, decide(prepared, judge)
 
     async def _unjudged(self, passage: Passage, problem: Problem) -> Outcome:
         """A call that could not be judged; one that was already shown to a person ends as what was shown."""
@@ -265,27 +266,27 @@ class Way:
         passage.shown = prepared, verdict
         return passage.question
 
-    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> tuple[bool, Outcome | None]:
-        """Whether the intent is durable; else the outcome, or None where what was judged has moved before it was."""
+    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Applied | Outcome | None:
+        """The durable intent; else the outcome, or None where what was judged has moved before."""
         try:
             kept = await self._stages.performer.keep(prepared)
         except Moved:
-            return False, None
+            return None
         if isinstance(kept, Ending):
-            return False, await self._settle(passage, prepared, verdict, kept)
+            return await self._settle(passage, prepared, verdict, kept)
         committed = await self._commit_on_its_state(passage, prepared, verdict, kept)
-        if isinstance(committed, Applied):
-            return True, None
         if isinstance(committed, GrantSpent):
             passage.lose_grant()
-            return False, None
-        return False, await self._refused(passage, prepared, verdict, committed) if committed else None
+            return None
+        if committed is None or isinstance(committed, Applied):
+            return committed
+        return await self._refused(passage, prepared, verdict, committed)
 
     async def _commit_on_its_state(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
     ) -> Committed | None:
         """The intent, on top of the state that it was judged by; None where that has moved."""
-        if not self.judge.needs_state(prepared.hand.declaration):
+        if not prepared.needs_state:
             return await self._commit_intent(passage, prepared, verdict, kept)
         project = passage.request.project
         async with self.ledger.lock_project(project):

@@ -16,6 +16,7 @@ from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
+    GATE_PROJECT,
     AlreadyClosed,
     Applied,
     Claim,
@@ -42,10 +43,11 @@ from agent_gate.model.entry import (
     Work,
 )
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S
+from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
 from agent_gate.ports import Clock, Ledger
 from agent_gate.system import RandomIds
+from tests.gates import until
 
 NOW = 1_800_000_000.25
 NEWS_S = 10.0
@@ -673,3 +675,45 @@ class TestEntities:
         before = await ledger.head("_gate")
         await ledger.commit(Work("_gate", beside=(KeepEntities((self.entity("a"),)),)))
         assert await ledger.head("_gate") == before
+
+
+@pytest.mark.parametrize(("project", "status"), [("default", "locked"), (GATE_PROJECT, "paused")])
+async def test_a_standing_is_known_only_for_a_moment_and_another_process_may_change_it(
+    storage: Storage, project: str, status: str
+) -> None:
+    ours, other = storage.open(), storage.open()
+    assert ours.known_standing("default") is None
+    assert await ours.standing("default") == "open"
+    assert ours.known_standing("default") == "open"
+    await other.commit(work(project, project_change=ProjectChange(status)))
+    assert other.known_standing("default") is None
+    assert await other.standing("default") == status
+    await until(lambda: ours.known_standing("default") is None)
+    assert await ours.standing("default") == status
+    assert ours.known_standing("default") == status
+    assert await ours.standing("nowhere") == ("paused" if status == "paused" else None)
+    assert ours.known_standing("nowhere") is None
+
+
+async def test_the_age_of_a_standing_is_that_of_the_older_of_the_two_that_it_rests_on(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, passed_s = storage.open(), [1_000.0]
+    monkeypatch.setattr("agent_gate.ledger.sqlite.time.monotonic", lambda: passed_s[0])
+    assert await ledger.status(GATE_PROJECT) is not None
+    passed_s[0] += STATUS_AGE_MAX_S * 0.6
+    assert await ledger.standing("default") == "open"
+    passed_s[0] += STATUS_AGE_MAX_S * 0.3
+    assert ledger.known_standing("default") == "open"
+    passed_s[0] += STATUS_AGE_MAX_S * 0.2
+    assert ledger.known_standing("default") is None
+
+
+async def test_entries_of_a_call_can_be_had_by_their_kind(ledger: Ledger) -> None:
+    drafts = tuple(
+        Draft(kind, iso(NOW), b"{}", "c", agent_id="ann") for kind in (Kind.HELD, Kind.ANSWERED, Kind.SETTLED)
+    )
+    await ledger.commit(Work("default", drafts))
+    assert [entry.kind for entry in await ledger.entries_of("c")] == ["held", "answered", "settled"]
+    assert [entry.kind for entry in await ledger.entries_of("c", "answered")] == ["answered"]
+    assert await ledger.entries_of("d", "answered") == []

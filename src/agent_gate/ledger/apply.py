@@ -8,7 +8,7 @@ import orjson
 
 from agent_gate.ledger import beside
 from agent_gate.ledger.chain import GENESIS, seal
-from agent_gate.ledger.group import Chain, Group
+from agent_gate.ledger.group import ENTRY_WAL_BYTES, WORK_WAL_BYTES, Chain, Group
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     AlreadyClosed,
@@ -48,6 +48,7 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
     if work.erases:
         group.write()
     _write_work_rows(cursor, work, instance)
+    group.wal_bytes += WORK_WAL_BYTES + sum(len(data) for _, data in work.blobs)
     for item in work.beside:
         beside.write(cursor, item)
     if work.project_change:
@@ -277,10 +278,12 @@ def _write_entries(group: Group, work: Work, chain: Chain) -> Applied:
         chain.seq += 1
         row, chain.hash = seal(work.project, chain.seq, chain.hash, draft)
         group.rows.append(row)
+        group.wal_bytes += ENTRY_WAL_BYTES + len(draft.body)
         chain.is_moved = True
     if work.state and work.entries:
         chain.state_version, chain.snapshot_id = chain.state_version + 1, work.state.snapshot_id
         _write_snapshot(group.cursor, work, chain.state_version, work.entries[-1])
+        group.wal_bytes += len(work.state.document)
     return Applied(chain.seq, chain.hash, chain.state_version)
 
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from msgspec import Struct
 
 from agent_gate.ledger.anchor import Heads
+from agent_gate.ledger.migrate import PAGE_BYTES
 from agent_gate.model.entry import GATE_PROJECT
 
 SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
@@ -28,6 +29,8 @@ INSERT_ENTRY = INSERT_ENTRIES + _ROW
 ROWS_AT_ONCE_MAX = 64
 CHARS_AT_ONCE_MAX = 65_536
 """Of the bodies in one statement: each statement is kept, and keeps what it wrote last."""
+GROUP_WAL_BYTES, WORK_WAL_BYTES, ENTRY_WAL_BYTES = 5 * PAGE_BYTES, 4 * PAGE_BYTES, 1_024
+"""The pages that any group touches, those of work that is more than entries, and an entry without its body."""
 _INSERTS = {size: INSERT_ENTRIES + ", ".join([_ROW] * size) for size in range(1, ROWS_AT_ONCE_MAX + 1)}
 _body = itemgetter(11)
 
@@ -50,10 +53,10 @@ class Group:
         self.cursor = cursor
         self.rows: list[tuple[object, ...]] = []
         """Entries that are still to be written."""
-        self.body_bytes = 0
-        """Of those that were."""
+        self.wal_bytes = GROUP_WAL_BYTES
+        """What the group adds to the write-ahead log: about."""
         self.moved: Heads = {}
-        """The ends of the chains that were."""
+        """The ends of the chains that were written."""
         self._chains: dict[str, Chain | None] = {}
 
     def chain(self, project: str) -> Chain | None:
@@ -76,9 +79,7 @@ class Group:
         """Whatever has been added and moved so far."""
         for at in range(0, len(self.rows), ROWS_AT_ONCE_MAX):
             rows = self.rows[at : at + ROWS_AT_ONCE_MAX]
-            chars = sum(map(len, map(_body, rows)))
-            self.body_bytes += chars
-            if chars <= CHARS_AT_ONCE_MAX:
+            if sum(map(len, map(_body, rows))) <= CHARS_AT_ONCE_MAX:
                 self.cursor.execute(_INSERTS[len(rows)], list(itertools.chain.from_iterable(rows)))
             else:
                 self.cursor.executemany(INSERT_ENTRY, rows)

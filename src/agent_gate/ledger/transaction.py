@@ -25,8 +25,8 @@ class Transacted:
     """What follows it is not done."""
     moved: Heads = field(default_factory=dict)
     """The ends of the chains that grew."""
-    body_bytes: int = 0
-    """Of what they grew by."""
+    wal_bytes: int = 0
+    """What the write-ahead log grew by: about."""
 
 
 def transact(connection: sqlite3.Connection, take: Callable[[], Sequence[Work]], instance: str) -> Transacted:
@@ -50,7 +50,7 @@ def transact(connection: sqlite3.Connection, take: Callable[[], Sequence[Work]],
     except sqlite3.Error as error:
         _write_over_what_failed(connection)
         return Transacted(fault=error)
-    return Transacted(results, None, group.moved, group.body_bytes)
+    return Transacted(results, None, group.moved, group.wal_bytes)
 
 
 def _one_by_one(connection: sqlite3.Connection, works: Sequence[Work], instance: str) -> Transacted:
@@ -59,7 +59,7 @@ def _one_by_one(connection: sqlite3.Connection, works: Sequence[Work], instance:
         one = transact(connection, partial(list, [work]), instance)
         done.results += one.results
         done.moved |= one.moved
-        done.body_bytes += one.body_bytes
+        done.wal_bytes += one.wal_bytes
         if one.fault is not None:
             done.fault = one.fault
             break

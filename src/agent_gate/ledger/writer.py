@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import queue
 import sqlite3
@@ -20,7 +21,6 @@ from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
 from agent_gate.ledger.connection import connect
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import WriterLock
-from agent_gate.ledger.migrate import PAGE_BYTES
 from agent_gate.ledger.transaction import Result, transact
 from agent_gate.ledger.trust import check_against_anchor, check_heads
 from agent_gate.model.entry import Committed, Work
@@ -35,8 +35,7 @@ from agent_gate.model.limits import (
 from agent_gate.model.moment import iso
 from agent_gate.ports import LedgerFigures
 
-ENTRY_WAL_BYTES = 1_024
-"""What an entry adds to the write-ahead log beside its body, and beside the pages that any group touches: about."""
+_log = logging.getLogger(__name__)
 
 
 class Ticket(Struct, frozen=True):
@@ -137,10 +136,14 @@ class Writer:
 
     def _serve(self) -> None:
         while self._waiting or not self._closed:
-            self._wait()
-            if self._waiting or self._is_broken:
-                self._commit_group()
-            self._sync_anchor_if_due()
+            try:
+                self._wait()
+                if self._waiting or self._is_broken:
+                    self._commit_group()
+                self._sync_anchor_if_due()
+            except Exception as error:  # a defect of ours; without this thread nobody would ever be answered
+                _log.exception("the writer of the ledger failed")
+                self._stop(error)
         self._close_files()
 
     @property
@@ -182,7 +185,7 @@ class Writer:
                 results, fault = self._commit(take)
         except StorageError as error:
             results, fault = [], self._stop(error)
-        if not tickets:  # it failed before anything was taken
+        if fault is not None and not tickets:  # it failed before anything was taken
             take()
         self._commits, self._works = self._commits + 1, self._works + len(tickets)
         self._deliver(tickets, _for_each(tickets, results, fault))
@@ -202,8 +205,8 @@ class Writer:
 
     def _transaction(self, take: Callable[[], Sequence[Work]]) -> tuple[list[Result], Exception | None]:
         done = transact(self._connection, take, self._instance)
+        self._wal_bytes += done.wal_bytes
         if done.moved:
-            self._wal_bytes += 5 * PAGE_BYTES + ENTRY_WAL_BYTES * len(done.results) + done.body_bytes
             self._anchor_what_moved(done.moved)
         return done.results, None if done.fault is None else self._stop(done.fault)
 

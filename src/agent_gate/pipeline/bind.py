@@ -61,15 +61,26 @@ class Binder:
         try:
             call = self._bound(request, args, call_id, hand.declaration, binding, args_json)
             now, transition = self._clock.now(), binding.transition or hand.transition
-            if state is None and (transition is not None or judge.needs_state(hand.declaration)):
+            judged = judge.judged(hand.declaration)
+            if state is None and (transition is not None or judged.needs_state):
                 state = await self._ledger.state(request.project)
             charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
             usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
             refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
             facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
-            act, declaration = binding.act or hand.act, judge.declared(hand.declaration)
+            act = binding.act or hand.act
             return Prepared(
-                call, facts, hand, declaration, charges, act, transition, binding.release, binding.keep, binding.preview
+                call,
+                facts,
+                hand,
+                judged.declaration,
+                charges,
+                act,
+                transition,
+                binding.release,
+                binding.keep,
+                binding.preview,
+                judged.needs_state,
             )
         except BaseException:
             _release(binding)

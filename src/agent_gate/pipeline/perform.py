@@ -64,7 +64,7 @@ class Performer:
 
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
         """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
-        return await self._within_time(prepared, prepared.keep, _as_it_is, False) if prepared.keep else None
+        return await self._within_time(prepared, prepared.keep, _as_it_is, acted=False) if prepared.keep else None
 
     async def intend(
         self,
@@ -97,7 +97,7 @@ class Performer:
 
     def act(self, prepared: Prepared) -> Awaitable[Ending]:
         assert prepared.act is not None
-        return self._within_time(prepared, prepared.act, _succeeded, True)
+        return self._within_time(prepared, prepared.act, _succeeded, acted=True)
 
     async def preview(self, prepared: Prepared) -> Ending:
         """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
@@ -111,6 +111,7 @@ class Performer:
         prepared: Prepared,
         step: Callable[[BoundCall], Awaitable[Result]],
         conclude: Callable[[Prepared, Result], Conclusion],
+        *,
         acted: bool,
     ) -> Conclusion | Ending:
         """What is concluded from the step's result, or how it failed."""

@@ -1,4 +1,4 @@
-"""Sockets as uvicorn serves them, with bounds on what it leaves open: silence, long heads, peers that do not read."""
+"""Sockets as uvicorn serves them: bounds on what it leaves open, and a short way for messages that are plain."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
+from websockets.frames import Frame
 from websockets.http11 import Request
 from websockets.protocol import OPEN
 
@@ -77,14 +79,22 @@ class WebSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         """A text in one piece goes straight to the door, unless messages wait already or answers are not being read.
 
-        Everything else is the library's, and all that follows it too where it did not end with a frame.
+        Everything else is the library's, and so is all that follows data which did not end with a frame.
         """
         if self._is_between_frames:
             text = text_in(data)
             if text is not None and self._take is not None and self._is_idle and self._take(text):
                 return
             self._is_between_frames = text is not None or are_whole(data)
-        super().data_received(data)
+        try:
+            super().data_received(data)
+        except InvalidState:  # uvicorn closes what has just said goodbye, for text before that which is not UTF-8
+            self.transport.abort()
+
+    def handle_text(self, event: Frame) -> None:
+        """What the library took out of its frames goes the same way."""
+        if not (event.fin and self._take is not None and self._is_idle and self._take(bytes(event.data))):
+            super().handle_text(event)
 
     @property
     def _is_idle(self) -> bool:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
+from msgspec import structs
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads, read
 from agent_gate.ledger.group import CHARS_AT_ONCE_MAX
 from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.transaction import Transacted, transact
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Applied, Draft, Kind, Work
+from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
 from agent_gate.model.moment import iso
-from tests.gates import NOON, CountedIds, HandClock
+from tests.gates import NOON, CountedIds, HandClock, soon, until
 
 
 def work(text: str = "") -> Work:
     return Work("default", (Draft(Kind.POLICY, iso(NOON), canonical({"text": text})),))
+
+
+def is_locked(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def anchored(ledger: SqliteLedger) -> Heads:
@@ -79,15 +91,64 @@ async def test_whoever_comes_until_the_transaction_is_open_belongs_to_it(tmp_pat
     other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     commits = [asyncio.ensure_future(ledger.commit(work("first")))]
-    await asyncio.sleep(0.05)  # the writer waits for the other by now
+    await until(lambda: is_locked(ledger.files.writer_lock))  # the writer has woken up, and waits for the other
     commits += [asyncio.ensure_future(ledger.commit(work(str(number)))) for number in range(5)]
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)
     assert ledger.figures().commits == before
     other.execute("ROLLBACK")
     results = await asyncio.gather(*commits)
     assert [result.seq for result in results if isinstance(result, Applied)] == list(range(1, 7))
     assert ledger.figures().commits == before + 1
     other.close()
+    await ledger.close()
+
+
+async def test_whoever_comes_while_an_idle_writer_mends_itself_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    loop, late = asyncio.get_running_loop(), list[asyncio.Future[Committed]]()
+
+    def transact_slowly(*args: Any) -> Transacted:
+        done = transact(*args)
+        if ledger._writer._broken_since is None and not late:  # reopened, and found nothing that waits
+            queued = threading.Event()
+
+            def come_late() -> None:
+                late.append(asyncio.ensure_future(ledger.commit(work("late"))))
+                loop.call_soon(queued.set)
+
+            loop.call_soon_threadsafe(come_late)
+            queued.wait(5)
+        return done
+
+    monkeypatch.setattr("agent_gate.ledger.writer.transact", transact_slowly)
+    ledger._writer._stop(OSError("a moment ago"))
+    ledger._writer._broken_since = 0.0  # and it may be mended now
+    ledger._writer._calls.put(None)
+    await until(lambda: late)
+    assert isinstance(await soon(late[0]), Applied)
+    await ledger.close()
+
+
+async def test_a_defect_in_the_writer_does_not_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    monkeypatch.setattr(ledger._writer, "_sync_anchor_if_due", Mock(side_effect=KeyError("a defect")))
+    assert isinstance(await ledger.commit(work("first")), Applied)
+    await until(lambda: ledger._writer._broken_since is not None)
+    monkeypatch.undo()
+    ledger._writer._broken_since = 0.0
+    assert isinstance(await soon(ledger.commit(work("second"))), Applied)
+    await ledger.close()
+
+
+async def test_what_is_beside_an_entry_counts_for_the_length_of_the_log(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+    for number in range(12):
+        blob = (f"output:{number}", b"x" * (WAL_CHECKPOINT_BYTES // 4))
+        await ledger.commit(structs.replace(work(), blobs=(blob,)))
+    await ledger.commit(work())
+    assert (tmp_path / "a.db-wal").stat().st_size < 3 * WAL_CHECKPOINT_BYTES
     await ledger.close()
 
 
