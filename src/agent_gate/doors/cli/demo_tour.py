@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import select
 import signal
 import sqlite3
 import sys
@@ -158,9 +160,17 @@ def _no_pause() -> None: ...
 
 
 def _wait_for_enter() -> None:
-    """Ctrl-C ends the tour here: the loop's own handler would wait for Enter first."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C ends the tour here, also between the prompt and the wait, where `input` would not notice it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    signalled, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    before = signal.set_wakeup_fd(wakes)
     try:
-        input("   [Enter] ")
+        print("   [Enter] ", end="", flush=True)
+        select.select([sys.stdin, signalled], [], [])
+        sys.stdin.readline()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(before)
+        signal.signal(signal.SIGINT, handler)
+        os.close(signalled)
+        os.close(wakes)
