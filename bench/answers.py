@@ -52,7 +52,10 @@ async def _reply_s(gate: Gate) -> float:
     waiting = asyncio.create_task(gate.submit(request))
     while not (asked := await gate.ledger.questions()):  # noqa: ASYNC110 -- the question comes by another task
         await asyncio.sleep(0)
-    await asyncio.sleep(0.002)  # until the call waits
+    while not gate._waiting:  # noqa: ASYNC110 -- likewise
+        await asyncio.sleep(0)
+    for _ in range(5):  # and has looked for an answer that is not there yet
+        await asyncio.sleep(0)
     start = time.perf_counter()
     await gate.answer(asked[0].call_id, approve=True, by=ANNA, nonce=asked[0].nonce)
     assert (await waiting).ok

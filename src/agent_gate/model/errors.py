@@ -14,6 +14,7 @@ GateError
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 NAMES: dict[int, str] = {
     1001: "policy_denied",
@@ -63,9 +64,12 @@ NAMES: dict[int, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Problem:
-    """Why something did not happen: a code, the user's own words, and what to do about it."""
+    """Why something did not happen: a code, the user's own words, and what to do about it.
+
+    How it is told is kept: a verdict's problem is told again and again.
+    """
 
     code: int
     detail: str
@@ -80,6 +84,10 @@ class Problem:
         return self if self.stage else replace(self, stage=stage)
 
     def to_json(self) -> dict[str, object]:
+        return self._fields.copy()
+
+    @cached_property
+    def _fields(self) -> dict[str, object]:
         fields: dict[str, object] = {"code": self.code, "name": self.name}
         for key, value in (("stage", self.stage), ("detail", self.detail), ("suggestion", self.suggestion)):
             if value:
@@ -93,6 +101,10 @@ class Problem:
         return cls(code, str(fields.get("detail", "")), str(fields.get("suggestion", "")), str(fields.get("stage", "")))
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         text = f"{self.name}: {self.detail}"
         return " ".join((f"{text}; {self.suggestion}" if self.suggestion else text).split())
 
