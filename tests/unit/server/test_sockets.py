@@ -110,6 +110,14 @@ class Met:
         self.seen.append(("end", event.get("code")))
 
 
+async def a_line() -> tuple[Met, WebSocket]:
+    """One of ours that is open."""
+    met = Met(WebSocket)
+    await met.begin()
+    assert isinstance(met.protocol, WebSocket)
+    return met, met.protocol
+
+
 async def turns(count: int) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
@@ -220,10 +228,7 @@ async def test_while_a_message_waits_or_answers_are_not_read_the_next_one_waits_
 
 
 async def test_nothing_is_begun_or_said_after_a_goodbye_from_here() -> None:
-    met = Met(WebSocket)
-    await met.begin()
-    line = met.protocol
-    assert isinstance(line, WebSocket)
+    met, line = await a_line()
     assert met.send is not None
     assert line.say(b"hello")
     assert met.wire.sent == text_frame(b"hello")
@@ -237,10 +242,7 @@ async def test_nothing_is_begun_or_said_after_a_goodbye_from_here() -> None:
 
 @pytest.mark.parametrize("by", ["close", "abort"])
 async def test_nothing_is_said_to_a_peer_that_has_gone(by: str) -> None:
-    met = Met(WebSocket)
-    await met.begin()
-    line = met.protocol
-    assert isinstance(line, WebSocket)
+    met, line = await a_line()
     if by == "close":
         line.data_received(CLOSE)
     else:
@@ -253,10 +255,7 @@ async def test_nothing_is_said_to_a_peer_that_has_gone(by: str) -> None:
 
 
 async def test_to_a_peer_that_reads_slowly_nothing_is_said_at_once() -> None:
-    met = Met(WebSocket)
-    await met.begin()
-    line = met.protocol
-    assert isinstance(line, WebSocket)
+    met, line = await a_line()
     line.pause_writing()
     assert not line.say(b"later")
     line.resume_writing()
