@@ -147,6 +147,7 @@ class Way:
             passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
         judge = self.judge
         judged = self._decide(passage, await self._bind(passage, judge), judge)
+        del judge  # a call that is held keeps no policy
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
         if judged[1].decision is ASK and not await self._is_granted(passage, judged):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
 from agent_gate import ConfigError, Gate
 from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.policy_watch import PolicyWatch
 from tests.gates import (
+    ASK_ALL,
     a_gate,
     approve,
     code_of,
@@ -130,3 +134,15 @@ async def test_a_call_that_waits_for_a_person_is_judged_again_by_the_policy_of_t
         assert [(row["body"]["decision"], row["body"]["facts"]["policy"]) for row in performing] == [
             ("allow", gate.judge.policy_hash[:16])
         ]
+
+
+async def test_a_call_that_waits_keeps_no_policy_that_has_been_replaced(tmp_path: Path) -> None:
+    async with a_gate(tmp_path, ASK_ALL, sender([])) as gate:
+        old: list[ref[Judge]] = []
+        for number in range(3):
+            outcome = await gate.call("mail.send", {"text": str(number)}, wait=False)
+            assert outcome.status is Status.PENDING_APPROVAL
+            old.append(ref(gate.judge))
+            gate.judge = Judge(gate.judge.policy, gate.judge.surroundings)
+        gc.collect()
+        assert [judge() for judge in old[1:]] == [None, None]
