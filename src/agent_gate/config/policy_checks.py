@@ -60,7 +60,7 @@ def _check_paths(value: Json, problems: Problems) -> None:
 
 def _path_patterns(value: Json) -> Iterator[tuple[Field, Any]]:
     lists = [("tools", tool, key) for tool in ("fs.read", "fs.write") for key in ("allow_paths", "deny_paths")]
-    for place in (*lists, ("protected_paths",)):
+    for place in (*lists, ("tools", "shell.run", "discard_paths"), ("protected_paths",)):
         sources = value_at(value, *place)
         for number, source in enumerate(sources if isinstance(sources, list) else ()):
             if isinstance(source, str):

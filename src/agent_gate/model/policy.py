@@ -18,6 +18,8 @@ class PathGuard:
     allow_hidden: bool = False
     allow_hardlinks: bool = True
     """Reads only; a hard link is never written."""
+    otherwise: str = "deny"
+    """`ask`: what is merely not listed, or hidden, asks a person; what is denied by name stays denied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class UrlGuard:
     max_response_bytes: int = 10_485_760
     timeout_seconds: float = 30
     max_redirects: int = 5
+    otherwise: str = "deny"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,19 @@ class CommandGuard:
     timeout_seconds: float = 60
     max_output_bytes: int = 1_048_576
     sandbox: str = "auto"
+    writes: str = "judge"
+    """What becomes of what a command writes: `judge`, `ask`, `none`, or `direct`, which lets it reach the disk unseen."""
+    discard_paths: tuple[str, ...] = (
+        "**/__pycache__/**",
+        "**/.pytest_cache/**",
+        "**/.mypy_cache/**",
+        "**/.ruff_cache/**",
+        "**/.coverage",
+    )
+    """Caches: thrown away, and no reason to deny."""
+    max_changes: int = 10_000
+    max_changed_bytes: int = 268_435_456
+    otherwise: str = "deny"
 
 
 @dataclass(frozen=True, slots=True)
