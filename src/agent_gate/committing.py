@@ -46,6 +46,8 @@ class Committing:
     async def ending(self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Ending:
         try:
             told = with_output(proposal.result)
+            if not proposal.changes and proposal.problem is None:
+                return told
             if told.problem is not None:
                 return replace(told, files=tuple(proposal.changes))
             problem = proposal.problem or await self._not_agreed(passage, prepared, verdict, proposal)

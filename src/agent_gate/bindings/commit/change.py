@@ -25,8 +25,8 @@ class Change:
     source: str | bytes = b""
     """A file with the new content, or the content."""
     obstacle: str = ""
-    vanished: bool = False
-    """Whether what stood there when the command changed it is gone since."""
+    moved_in: bool = False
+    """Whether it was on the disk before: the command renamed it, or somebody else has removed it since."""
 
     @property
     def word(self) -> str:

@@ -8,8 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from agent_gate.bindings.commit.change import Change
+from agent_gate.bindings.commit.layer import conflict
 from agent_gate.bindings.commit.node import Node, content_of
 from agent_gate.bindings.commit.units import Unit
+from agent_gate.model.errors import GateError
 
 _LENGTH_BYTES = 8
 
@@ -35,17 +37,24 @@ class Journal(Struct, frozen=True):
 
 
 def encode(units: Sequence[Unit], changes: Sequence[Change]) -> bytes:
-    """OSError where an old content is not there any more. May wait for a disk."""
+    """GateError 2008 where an old content is not there any more. May wait for a disk."""
     contents: list[bytes] = []
     paths: list[Kept] = []
     at = 0
     for change in changes:
         paths.append(Kept(change.path, change.before, change.after, at))
         if change.before is not None and change.before.kind == "file":
-            contents.append(content_of(change.path, change.before))
+            contents.append(_old_content(change.path, change.before))
             at += len(contents[-1])
     told = msgspec.json.encode({"units": list(units), "paths": paths})
     return b"".join((len(told).to_bytes(_LENGTH_BYTES, "big"), told, *contents))
+
+
+def _old_content(path: str, before: Node) -> bytes:
+    try:
+        return content_of(path, before)
+    except OSError:
+        raise GateError.of(conflict(path)) from None
 
 
 class _Told(Struct):

@@ -79,8 +79,16 @@ def conflict(path: str) -> Problem:
 
 
 def _conflict(change: Change, started_ns: int) -> Problem | None:
-    is_newer = change.identity is not None and change.identity.changed_ns > started_ns
-    return conflict(change.path) if is_newer or change.vanished else None
+    if change.identity is not None:
+        return conflict(change.path) if change.identity.changed_ns > started_ns else None
+    if change.moved_in and _changed_ns(os.path.dirname(change.path)) > started_ns:
+        return conflict(change.path)
+    return None
+
+
+def _changed_ns(folder: str) -> int:
+    status = _lstat(folder)
+    return status.st_ctime_ns if status else 0
 
 
 def _too_much(changes: int, size: int, bounds: Bounds) -> Problem | None:
@@ -165,7 +173,7 @@ class _Reader:
             after = replace(after, mode=stat.S_IMODE(status.st_mode))
         if after.kind == "link" and not _is_text(after.target):
             obstacle = "leads to a name that is not UTF-8"
-        change = self._change(below, there, after, above, obstacle, vanished=there is None and _has_origin(above))
+        change = self._change(below, there, after, above, obstacle, moved_in=there is None and _has_origin(above))
         before = change.before
         if before is None or not before.is_like(after) or before.mtime_ns != after.mtime_ns:
             yield change
@@ -189,7 +197,7 @@ class _Reader:
         source: str = "",
         obstacle: str = "",
         *,
-        vanished: bool = False,
+        moved_in: bool = False,
     ) -> Change:
         if not _is_text(path):
             path, obstacle = printable(path), "has a name that is not UTF-8"
@@ -204,7 +212,7 @@ class _Reader:
             if before.kind == "file":
                 same_as = self._own_files.name_of(there, path)
         links = there.st_nlink if there is not None else 1
-        return Change(path, before, after, identity, links, same_as, source, obstacle, vanished)
+        return Change(path, before, after, identity, links, same_as, source, obstacle, moved_in)
 
 
 def _lstat(path: str) -> os.stat_result | None:
@@ -255,7 +263,7 @@ def _is_replaced(folder: str) -> bool:
 
 
 def _has_origin(path: str) -> bool:
-    """Whether it was there, in the directory itself, when the command first changed it."""
+    """Whether it was on the disk, under this name or another, when the command first changed it."""
     return _has_attribute(path, _ORIGIN)
 
 

@@ -30,7 +30,7 @@ class Transaction:
 
     def stage(self) -> None:
         """Everything beside its place, and durable there; conflicts are found, and nothing has changed yet."""
-        with told("staged"), Folders() as folders:
+        with _told("staged"), Folders() as folders:
             steps.note_names(self._file_list, [(group.top.path, name) for group, name in self._named()])
             for group, name in self._named():
                 _refuse_if_changed(group, folders)
@@ -41,7 +41,7 @@ class Transaction:
         """Every step, or none: what was made before one that fails is taken back."""
         made: list[Unit] = []
         try:
-            with told("committed"), Folders() as folders:
+            with _told("committed"), Folders() as folders:
                 for group, unit in zip(self._groups, self.units, strict=True):
                     with _locked(group, folders):
                         _refuse_if_changed(group, folders)
@@ -150,7 +150,7 @@ def _locked(group: Group, folders: Folders) -> Iterator[None]:
 
 
 @contextmanager
-def told(done: str) -> Iterator[None]:
+def _told(done: str) -> Iterator[None]:
     """What the system says, in the words of the gate."""
     try:
         yield

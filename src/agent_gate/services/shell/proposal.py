@@ -10,7 +10,7 @@ from agent_gate.bindings.commit import journal
 from agent_gate.bindings.commit.change import Change, manifest_hash
 from agent_gate.bindings.commit.layer import Found
 from agent_gate.bindings.commit.showing import shown_changes
-from agent_gate.bindings.commit.transaction import Transaction, told
+from agent_gate.bindings.commit.transaction import Transaction
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
@@ -47,8 +47,7 @@ class FileProposal:
 
     def _stage(self, transaction: Transaction) -> bytes:
         transaction.stage()
-        with told("kept"):
-            return journal.encode(transaction.units, self._changes)
+        return journal.encode(transaction.units, self._changes)
 
     async def commit(self) -> None:
         assert self._transaction is not None, "stage comes first"
