@@ -13,7 +13,7 @@ from agent_gate import Agent, Gate, Outcome, load_policy
 from agent_gate.history.verify import verify
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
-from tests.gates import a_gate, approve, code_of, deny, entries, kinds_of, outcome_of, pending, rows, soon, until, until
+from tests.gates import a_gate, approve, code_of, deny, entries, kinds_of, outcome_of, pending, rows, soon, until
 
 _picked = asyncio.run(Choice().pick("auto"))
 pytestmark = pytest.mark.skipif(
