@@ -353,6 +353,8 @@ class Binding(Struct, frozen=True):
     """What judging needs to know of those things but an approval does not rest on, such as a file's size."""
     keep: Keep | None = None
     preview: Preview | None = None
+    aliases: tuple[str, ...] = ()
+    """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from tests.unit.policy.verdict_oracle import DAYS, EFFECTS, RISKS, Call
 
 _PATTERNS = ("*", "t*", "t(a)", "t(b)", "t(?)", "t([ab])", "u*", "*b*", "t(c)")
 _SIGNATURES = ("t(a)", "t(b)", "t(c)", "t", "u(a)")
+_ALIASES = ("t(b)", "t(c)", "u(b)", "v")
 _ROLES = ("viewer", "operator", "admin", "chef", "guest")
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Pacific/Auckland", "Asia/Kathmandu")
 _CONDITIONS = (
@@ -61,6 +62,7 @@ class Case:
                 "preconditions": list(declaration.preconditions),
             },
             signatures=self.bound.signatures,
+            aliases=self.bound.aliases,
             inputs=self.bound.args,
             state=facts.state,
             roles=facts.roles,
@@ -87,7 +89,7 @@ def case(random: Random) -> Case:
     return Case(
         policy(random),
         declaration,
-        bound_call(declaration, signatures, _some(random, inputs), random.choice((None, "run"))),
+        bound_call(declaration, signatures, _some(random, inputs), random.choice((None, "run")), _aliases(random)),
         facts(
             at=NOON + random.randint(-30 * 86_400, 300 * 86_400),
             mode=random.choice(list(Mode)),
@@ -99,6 +101,10 @@ def case(random: Random) -> Case:
             refused_recently=not calm and random.random() < 0.3,
         ),
     )
+
+
+def _aliases(random: Random) -> list[str]:
+    return random.sample(_ALIASES, random.choice((0, 0, 1, 2)))
 
 
 def _usage(random: Random, calm: bool) -> Usage:

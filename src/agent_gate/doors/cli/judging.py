@@ -17,7 +17,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked, Looked, check_call
+from agent_gate.policy.check import Checked, Looked, Met, check_call
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
 
@@ -204,4 +204,11 @@ def to_json(checked: Checked, wish: Wish, line: int | None = None) -> dict[str, 
     if wish.tool:
         head["tool"] = wish.tool
     trace = [reason.to_trace() for reason in checked.verdict.trace] if checked.verdict else []
-    return {**head, **fields, "trace": trace}
+    aliases = [met.name for met in checked.met if met.is_alias]
+    seen = {"aliases": aliases} if aliases else {}
+    return {**head, **fields, **seen, "trace": trace, "rules_met": [_met(met) for met in checked.met if met.rules]}
+
+
+def _met(met: Met) -> dict[str, Any]:
+    name = "alias" if met.is_alias else "signature"
+    return {name: met.name, "rules": [{"pattern": rule.pattern, "action": rule.action} for rule in met.rules]}

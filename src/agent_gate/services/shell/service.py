@@ -69,4 +69,5 @@ class ShellService:
             release=looked.release,
             found=looked.found,
             preview=act.preview,
+            aliases=looked.aliases,
         )
