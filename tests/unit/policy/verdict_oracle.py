@@ -29,6 +29,8 @@ class Call(NamedTuple):
 
     tool: dict[str, Any]
     """name, effect, risk, cost, required_roles, confirmation_required, preconditions"""
+    file: tuple[str, str] | None
+    """Path and kind of what `fs.read` would read; None for a tool without a guard."""
     signatures: Sequence[str]
     aliases: Sequence[str]
     inputs: Mapping[str, Any]
@@ -73,6 +75,12 @@ def opinion(policy: Mapping[str, Any], call: Call) -> Opinion:  # noqa: PLR0912 
         said["rules"] = "ask"
     elif len(spoken) == len(by_rules):
         said["rules"] = "allow"
+
+    guarded = _by_guard(policy, *call.file) if call.file else "nothing"
+    if isinstance(guarded, int):
+        deny("guard", guarded)
+    elif guarded == "allow" or (guarded == "ask" and said.get("rules") != "allow"):
+        said["guard"] = guarded
 
     if not _role_suffices(policy, tool, call.roles):
         deny("roles", 1009)
@@ -151,6 +159,21 @@ def _env(call: Call, tool: Mapping[str, Any], moment: datetime) -> dict[str, Any
 def _by_rules(policy: Mapping[str, Any], signature: str, env: Mapping[str, Any]) -> oracle.Answer:
     listed = [[PermissionRule(**rule) for rule in policy.get(key, ())] for key in ("rules", "defaults")]
     return oracle.answer(listed[0], listed[1], signature, env)
+
+
+def _by_guard(policy: Mapping[str, Any], path: str, kind: str) -> str | int:
+    """`allow`, `ask`, or the code of a deny; the one pattern that the policies allow ends in `/**`."""
+    section = policy.get("tools", {}).get("fs.read")
+    if section is None:
+        return 1001
+    if path.startswith("/proc/"):
+        return 1021
+    if path.startswith("/a/x/"):
+        return 1002
+    is_listed = path.startswith("/a/") and (section["allow_hidden"] or "/." not in path)
+    if kind != "file" or not (is_listed or section.get("otherwise") == "ask"):
+        return 1002
+    return "allow" if is_listed else "ask"
 
 
 def _of_alias(policy: Mapping[str, Any], call: Call, alias: str, env: Mapping[str, Any], unruled: bool) -> str:

@@ -16,7 +16,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.guards.command_aliases import aliases_of_command
 from agent_gate.policy.guards.command_text import TextError
-from agent_gate.policy.guards.commands import argv_of, is_named, signature_of, use_of
+from agent_gate.policy.guards.commands import argv_of, is_listed, signature_of, use_of
 from agent_gate.policy.guards.programs import Refused, Use
 
 _WAYS = ("argv", "cmd", "command")
@@ -100,9 +100,9 @@ def _find(looked: Looked, cwd: str | None, section: CommandGuard, resolver: Path
         looked.resources["cwd"] = target.path
     _find_program(looked, section)
     path = looked.executable.path if looked.executable is not None else ""
-    if is_named(looked.argv[0], section.allow_executables) or path in section.allow_executables:
+    if section.otherwise == "ask" or is_listed(looked.argv[0], path, section):
         with suppress(Refused):
-            looked.use = use_of(looked.argv, section)
+            looked.use = use_of(looked.argv, section, path)
     if looked.use is not None:
         _find_paths(looked, looked.use, resolver)
         if looked.use.repository:

@@ -70,7 +70,8 @@ def without_global_options(program: str, words: Sequence[str]) -> tuple[list[str
 
 _GIT = GlobalOptions(
     "-C= -c= --config-env= --exec-path? --git-dir= --work-tree= --namespace= --super-prefix= --list-cmds=",
-    "--attr-source= -p --paginate -P --no-pager --no-replace-objects --no-lazy-fetch --no-optional-locks --no-advice --bare",
+    "--attr-source= -p --paginate",
+    "-P --no-pager --no-replace-objects --no-lazy-fetch --no-optional-locks --no-advice --bare",
     "--literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs",
 )
 _PYTHON = GlobalOptions("-b -B -d -E -i -I -O -P -q -s -S -u -v -x -X= -W= --check-hash-based-pycs=")
