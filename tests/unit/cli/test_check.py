@@ -313,3 +313,11 @@ def test_the_rules_that_a_command_meets_by_another_name_are_shown(command: Comma
     assert said.json["rules_met"] == [{"alias": "shell.run(git log)", "rules": met}]
     shown = command(*line).out
     assert "  also known as\n    shell.run(git log)  meets deny shell.run(git log*)\n" in shown
+
+
+def test_what_a_policy_says_without_effect_is_told_beside_the_answer(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "bash.yaml"
+    path.write_text("tools: {shell.run: {allow_executables: [bash]}}\n")
+    said = command("check", "--tool", "shell.run", "--args", '{"command": "bash -c ls"}', "-p", path, "--json")
+    assert (said.code, said.json["decision"]) == (1, "deny")
+    assert said.err.startswith("warning: allow_executables of shell.run: `bash` is refused all the same: it runs code")
