@@ -78,7 +78,7 @@ class PathResolver:
     def __init__(self, working_dir: str, own_files: Sequence[str] = (), *, by_walking: bool = False) -> None:
         """`by_walking` does without openat2, as where there is none."""
         self._base = f"{working_dir}/".encode()
-        self._own_files = OwnFiles(own_files)
+        self.own_files = OwnFiles(own_files)
         self._walks = by_walking or not openat2.is_available()
         self._at_once = not self._walks and openat2.is_available_at_once()
 
@@ -122,7 +122,7 @@ class PathResolver:
             descriptor.leave()
             raise
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "thing of an unknown kind")
-        return Target(name, kind, descriptor, status, (), "", self._own_files.name_of(status, name))
+        return Target(name, kind, descriptor, status, (), "", self.own_files.name_of(status, name))
 
     def _walked(self, path: str, text: str) -> Target:
         try:

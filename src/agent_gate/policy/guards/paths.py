@@ -157,13 +157,18 @@ class RevertGuard:
         self._rules = rules
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
+        files = facts.found.get("files")
+        if files:  # of a command, which wrote several
+            answers = [answer for path, found in files.items() if (answer := self._judge(path, found)) is not _SILENT]
+            return next((answer for answer in answers if answer[1] is not None), answers[0] if answers else _SILENT)
         path = bound.resources.get("path")
-        if path is None:
-            return _SILENT
+        return _SILENT if path is None else self._judge(path, facts.found)
+
+    def _judge(self, path: str, found: Mapping[str, Json]) -> Answer:
         if self._rules is None:
             detail = f"`{printable(path)}` would be written, and `fs.write` has no section under tools: in the policy"
             return deny("guard", 1001, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
-        answer = self._rules.judge_or_ask(path, facts.found)
+        answer = self._rules.judge_or_ask(path, found)
         return _SILENT if answer[0].decision is Decision.ALLOW else answer
 
 
