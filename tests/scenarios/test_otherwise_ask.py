@@ -13,7 +13,7 @@ import pytest
 from agent_gate import Gate, Outcome
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
-from tests.gates import ANNA, BOB, a_gate, agent, approve, code_of, deny, entries, outcome_of, pending
+from tests.gates import ANNA, BOB, People, a_gate, agent, approve, code_of, deny, entries, outcome_of, pending, soon
 
 READ: dict[str, Any] = {"allow_paths": ["./work/**"], "deny_paths": ["**/*.key"], "max_size_bytes": 100}
 WRITE: dict[str, Any] = {"allow_paths": ["./work/**"], "deny_paths": ["**/*.key"], "max_size_bytes": 100}
@@ -219,3 +219,31 @@ async def test_an_approval_by_cost_and_a_guard_that_asks_are_one_question(place:
         assert [reason["layer"] for reason in question.reasons] == ["guard", "approvals"]
         await approve(gate, question, by=ANNA)
         assert (await outcome_of(gate, question)).ok
+
+
+@needs_sandbox
+async def test_what_an_agreed_program_wrote_where_nothing_is_listed_is_a_second_question(place: Path) -> None:
+    people = People()
+    words = "echo listed > work/listed.txt; echo hidden > work/.envrc"
+    async with a_gate(place, policy(), working_dir=place, people=people) as gate:
+        calling = asyncio.create_task(gate.call("shell.run", argv=["sh", "-c", words]))
+        await approve(gate, await people.question(1))
+        second = await people.question(2)
+        assert [reason["text"].partition(" is ")[2][:6] for reason in second.reasons] == ["hidden"]
+        assert not (place / "work" / "listed.txt").exists()
+        await approve(gate, second)
+        assert (await soon(calling)).status is Status.SUCCESS
+    assert (place / "work" / "listed.txt").read_text() == "listed\n"
+    assert (place / "work" / ".envrc").read_text() == "hidden\n"
+
+
+@needs_sandbox
+async def test_a_command_sees_what_is_listed_below_a_directory_that_a_person_agreed_to(place: Path) -> None:
+    beside = place / "other"
+    (beside / "deep").mkdir(parents=True)
+    for name in ("x.txt", "deep/y.txt", ".hidden", "k.key"):
+        (beside / name).write_text(f"needle {name}\n")
+    grep = {"shell.run": {**SHELL, "allow_executables": ["grep"]}}
+    async with a_gate(place, policy(**grep), working_dir=place) as gate:
+        outcome = await agreed(gate, "shell.run", {"argv": ["grep", "-rh", "needle", "other"]})
+        assert sorted(outcome.data["stdout"].splitlines()) == ["needle deep/y.txt", "needle x.txt"]

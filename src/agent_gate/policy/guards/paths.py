@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import PathGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
-from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns
+from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, literal
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.layers import Answer, ask, deny
 from agent_gate.policy.signature import shown
 
 _OF_PROCESSES = "/proc/[0-9]*/**"
 """Memory, environment and open files of every process: the gate's own secrets among them."""
+_FILE: Mapping[str, Json] = {"type": "file"}
 _NAMED_MAX = 5
 """How many patterns of a list a message names."""
 
@@ -60,6 +62,15 @@ class PathRules:
     def judge_or_ask(self, path: str, found: Mapping[str, Json], given: str = "") -> Answer:
         """The same where a person can be asked: with `otherwise: ask`, what is merely not listed asks."""
         return self._judge(path, found, given, asks=self.section.otherwise == "ask")
+
+    def opened(self, folders: Iterable[str]) -> PathGuard:
+        """The section as if it listed what lies below those of the directories that ask.
+
+        For a command that runs: a person, or a rule that allows it, has agreed to its words.
+        """
+        agreed = [folder for folder in folders if self.judge_or_ask(folder, _FILE)[0].decision is Decision.ASK]
+        below = (f"{literal(folder)}/**" for folder in agreed)
+        return replace(self.section, allow_paths=(*self.section.allow_paths, *below)) if agreed else self.section
 
     def _judge(self, path: str, found: Mapping[str, Json], given: str, *, asks: bool) -> Answer:
         allowed = self._judge_name(path, found)
