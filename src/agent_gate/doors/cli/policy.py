@@ -47,6 +47,7 @@ def try_policy(
     """Judge every recorded call again and list what would change; exit code 1 if anything is newly allowed."""
     from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
     from agent_gate.config import load_policy
+    from agent_gate.config.policy_warnings import warnings_of
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history.own_files import own_files
     from agent_gate.history.policy_try import try_policy as trial_of
@@ -55,6 +56,8 @@ def try_policy(
     from agent_gate.policy.judge import Judge
 
     loaded = load_policy(policy)
+    for warning in warnings_of(loaded):
+        screen.warn(warning)
     ledger = real_paths(LedgerFiles(existing_database(db)).all())
     try:
         moment = moment_since(since, time.time()) if since else None

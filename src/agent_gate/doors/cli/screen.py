@@ -93,6 +93,12 @@ def say(text: str = "") -> None:
     write(text + "\n")
 
 
+def warn(text: str) -> None:
+    """A line for people that is no part of the answer."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"warning: {safe(text)}\n")
+
+
 def write(text: str) -> None:
     if sys.stdout is not None:
         sys.stdout.write(text)
