@@ -33,6 +33,8 @@ class View:
     """Names that a command uses for something else: (name, real path)."""
     folders: tuple[str, ...] = ()
     """Directories that its words lead through, of which it needs to see no more than that they are there."""
+    left_out: int = 0
+    """Files and directories below what it is shown that are kept from it; a directory counts as one."""
 
 
 @dataclass(frozen=True, slots=True)

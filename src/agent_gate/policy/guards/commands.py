@@ -67,6 +67,7 @@ def use_of(argv: Sequence[str], section: CommandGuard) -> Use:
 
 
 _NOT_AS_TEXT = Words([])
+_ABSENT: Mapping[str, Json] = {"type": "absent"}
 _UNCHECKED = Use(reach=Reach.ALL, starts_programs=True)
 
 
@@ -194,9 +195,12 @@ class CommandRules:
         if use.repository and programs:
             return _no(
                 1004,
-                f"the repository's own configuration names programs or files ({', '.join(programs)})",
+                f"the repository's own configuration may name programs or files ({', '.join(programs)})",
                 "take that out of its configuration, or name git in unchecked_executables of shell.run",
             )
+        unfit = found.get("repository_refused")
+        if use.repository and unfit:
+            return _no(1004, unfit, "work in another directory, or name git in unchecked_executables of shell.run")
         return self._judge_paths(use, resources, found)
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
@@ -220,6 +224,17 @@ class CommandRules:
             answer = self._judge_path(word, paths[word]["path"], seen[word])
             if answer[1] is not None:
                 return answer
+        return self._judge_tracked(use, resources.get("tracked", {}))
+
+    def _judge_tracked(self, use: Use, tracked: Mapping[str, Sequence[str]]) -> Answer | None:
+        """What a repository holds under a name is judged as a file of that name would be, also where there is none."""
+        for word, _, _ in use.git.tracked() if use.git is not None else ():
+            if self._files is None or word not in tracked:
+                return _no(1002, f"it is not known what {_quoted(word)} leads to", "make the call again to find out")
+            for path in tracked[word]:
+                answer = self._files.judge(path, _ABSENT, word)
+                if answer[1] is not None:
+                    return answer
         return None
 
     def _judge_path(self, word: str, path: str, seen: Mapping[str, Json]) -> Answer:

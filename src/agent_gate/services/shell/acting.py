@@ -65,7 +65,7 @@ class Act:
 
     async def __call__(self, _: BoundCall) -> Json:
         async with self._command() as command:
-            return _result(await self._run(command))
+            return _result(await self._run(command), command.view.left_out)
 
     async def preview(self, _: BoundCall) -> Json:
         """What it would do: `changes` are those to files, of which none is made."""
@@ -79,7 +79,7 @@ class Act:
         with tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch:
             async with self._command() as command:
                 layered = await THREADS.run(partial(in_layers, command, scratch))
-                result = _result(await self._run(layered))
+                result = _result(await self._run(layered), layered.view.left_out)
                 changed = await THREADS.run(partial(_changes, layered))
         return {**result, "changes": changed}
 
@@ -102,7 +102,7 @@ class Act:
             yield Command(
                 executable.path,
                 executable.descriptor.number,
-                looked.argv,
+                looked.words_run,
                 looked.cwd,
                 _limits(self._policy, self._args.get("timeout")),
                 view,
@@ -134,9 +134,11 @@ def _limits(policy: Policy, timeout_s: float | None) -> Limits:
     )
 
 
-def _result(finished: Finished) -> dict[str, Json]:
+def _result(finished: Finished, left_out: int = 0) -> dict[str, Json]:
     """A return code other than 0 is the program's own answer, and a success of the tool."""
     result: dict[str, Json] = {"return_code": finished.return_code}
+    if left_out:
+        result["left_out"] = left_out
     escaped = []
     for name, data in (("stdout", finished.stdout), ("stderr", finished.stderr)):
         try:

@@ -56,11 +56,12 @@ class ShellService:
 
     async def _bind(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         policy = judge.policy
-        looked = await THREADS.run(partial(look, args, policy, self._resolver, self._working_dir))
+        around = self._around(policy)
+        looked = await THREADS.run(partial(look, args, policy, self._resolver, self._working_dir, around))
         section = policy.guards.shell_run
         sandbox = await self._choice.pick(section.sandbox) if section is not None else None
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
-        viewer = Viewer(policy, self._around(policy))
+        viewer = Viewer(policy, around)
         act = Act(looked, args, policy, viewer, sandbox, self._places)
         return Binding(
             (looked.signature,),

@@ -225,7 +225,7 @@ def test_a_word_that_may_be_a_revision_is_judged_only_where_a_file_of_that_name_
 def test_a_repository_that_names_programs_is_refused() -> None:
     found = {"repository": ["core.fsmonitor"]}
     assert said(["git", "status"], found=found, paths={".": ("/srv/app", "directory")}) == (
-        "executable_denied: the repository's own configuration names programs or files (core.fsmonitor);"
+        "executable_denied: the repository's own configuration may name programs or files (core.fsmonitor);"
         " take that out of its configuration, or name git in unchecked_executables of shell.run"
     )
 

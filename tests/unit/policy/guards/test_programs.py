@@ -91,6 +91,11 @@ HARMLESS = [
     "git grep -n x",
     "git reflog",
     "git remote -v",
+    "git stash list",
+    "git stash show -p 1",
+    "git config --get core.bare",
+    "git config --get-all remote.origin.fetch",
+    "git worktree list --porcelain",
     "git describe --tags --always",
     "git --version",
     "python3 --version",
@@ -199,6 +204,27 @@ REFUSED = [
     "git push",
     "git commit -m x",
     "git config --list",
+    "git config --get",
+    "git config --get credential.helper",
+    "git config --get user.name --get core.bare",
+    "git config user.name x",
+    "git worktree add x",
+    "git stash drop",
+    "git show 'HEAD^{tree}'",
+    "git show 'HEAD^{blob}'",
+    "git show --all",
+    "git show -g HEAD",
+    "git show HEAD:a/../b",
+    "git diff HEAD:a HEAD:b",
+    "git grep x HEAD:a",
+    "git ls-tree HEAD:a",
+    "git log -L1,2:a",
+    "git log --full-diff -p -- a",
+    "git log -p --follow -- a",
+    "git --literal-pathspecs log",
+    "git blame a b c",
+    "git status -v",
+    "git for-each-ref '--format=%(raw)'",
     "git branch x",
     "git tag x",
     "git branch -D x",
@@ -339,7 +365,7 @@ def test_letters_of_a_script_that_are_not_commands_do_not_count(script: str) -> 
     ],
 )
 def test_what_a_command_line_touches_is_read_from_it(line: str, expected: Use) -> None:
-    assert use(line) == expected
+    assert use(line)._replace(git=None) == expected
 
 
 @pytest.mark.parametrize("name", ["env", "xargs", "sudo", "timeout", "busybox", "ssh", "make", "less"])

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from agent_gate.policy.guards.programs.git_words import Line
 
 
 class Reach(Enum):
@@ -30,6 +33,8 @@ class Use(NamedTuple):
     repository: str = ""
     """The directory from which it looks for a git repository, whose own configuration can name programs."""
     starts_programs: bool = False
+    git: Line | None = None
+    """For git, its command line taken apart."""
 
 
 class Refused(Exception):
