@@ -48,7 +48,8 @@ _DIFF = Reader(
     "--starting-file= --from-file@ --to-file@ --ignore-case --ignore-tab-expansion --ignore-trailing-space",
     "--ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-matching-lines= --text",
     "--strip-trailing-cr --ifdef= --minimal --horizon-lines= --speed-large-files --color? --palette=",
-    below="-r --recursive",
+    # Two directories are compared file by file without -r, too.
+    reach=Reach.BELOW,
 )
 _DIGEST = Reader("-b -t -z --binary --text --tag --zero -l= --length=")
 _ENCODE = Reader("-d -i -w= --decode --ignore-garbage --wrap=", operands_max=1)
