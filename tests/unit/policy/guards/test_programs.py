@@ -324,7 +324,7 @@ def test_letters_of_a_script_that_are_not_commands_do_not_count(script: str) -> 
         ("find a b -newer c -newermt x", Use(("a", "b", "c"), reach=Reach.BELOW)),
         ("sed p a", Use(("a",))),
         ("sed -e p a", Use(("a",))),
-        ("awk 1 a x=y - b", Use(("a", "b"))),
+        ("awk 1 a x=y - b", Use(("a", "b"), ("x=y",))),
         ("awk -F : 1 a", Use(("a",))),
         ("tar tf a b c", Use(("a",))),
         ("jq . a --args b", Use(("a",))),
