@@ -197,7 +197,7 @@ class CommandRules:
                 f"the repository's own configuration names programs or files ({', '.join(programs)})",
                 "take that out of its configuration, or name git in unchecked_executables of shell.run",
             )
-        return self._judge_paths(use, resources, found)
+        return self._judge_paths(use, resources, found) or _judge_below(argv[0], found)
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
@@ -238,6 +238,17 @@ class CommandRules:
                 "install bubblewrap (see `agent-gate doctor`), or write `sandbox: off` under shell.run to do without",
             )
         return None
+
+
+def _judge_below(name: str, found: Mapping[str, Json]) -> Answer | None:
+    unshown = found.get("unshown")
+    if unshown is None:
+        return None
+    return _no(
+        1002,
+        f"{_quoted(name)} would read {_quoted(unshown)} too, which fs.read does not allow, and no sandbox hides it",
+        "name files, or a directory without such files, or remove `sandbox: off` of shell.run",
+    )
 
 
 def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:
