@@ -1,4 +1,4 @@
-"""Generated command lines for every program with an argument table, and a folder in which each word of them is a file."""
+"""Generated command lines for programs with an argument table, and a folder in which each word of them is a file."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agent_gate.policy.guards.programs import PROGRAMS, Program
+from agent_gate.policy.guards.programs import Program
 from agent_gate.policy.guards.programs.grammar import Reader, Syntax, Talker
 
 FILES = ["a.txt", "b.txt", "list", "@list", "sub/c.txt", "x=1"]
 FOLDERS = ["sub", ".", "other"]
 VALUES = ["1", "2", "c", "x", "a.txt", "0x1", "%s", ",", "=1", "/x/", "word", "list", "sub"]
 ODD = ["-", "--", "+1", "-1", "-2", "+c", "@list", "--@list", "-@list", "", "-n", "-c", "-f", "-o", "out", "secret.txt"]
+FIRST = (["@list", "a.txt"], ["-", "a.txt"], ["a.txt", "sub"], ["a.txt", "-c"], ["+1", "a.txt"])
 SPELT: Mapping[str, str] = {
     "awk": "-F -F: -v -vx=1 x=1 {print} NR==1 /x/ {print$1/2} -f --",
     "date": "-u -d -r -ra.txt --reference=a.txt --date=1 -R -I -Is +%F +x",
-    "find": "-H -L -P -O1 -name -newer -newermt -newerma -samefile -maxdepth -type f -print -ls -printf ( ) ! -o , -regex",
+    "find": "-H -L -P -O1 -name -newer -newermt -newerma -samefile -maxdepth -type f -print -ls ( ) ! -o , -regex",
     "jq": ". -r -n -s -c --arg --argjson --args --jsonargs --indent -R --tab .a -f -nr --seq -e input_filename",
     "less": "-N -S -R -F -X -n -NS -x4 -p -t -k -o --chop-long-lines +1 +G",
     "more": "-s -d -u -n -5 +1",
@@ -32,7 +33,14 @@ def lay_out(folder: Path) -> None:
     """Every word that a line may hold is the name of a file, so that nothing is opened unseen."""
     for name in ("sub", "other", "sub/deep", ".hidden"):
         (folder / name).mkdir()
-    words = {*FILES, *VALUES, *ODD, *(word for text in SPELT.values() for word in text.split()), "sub/.env", "sub/a.txt"}
+    words = {
+        *FILES,
+        *VALUES,
+        *ODD,
+        *(word for text in SPELT.values() for word in text.split()),
+        "sub/.env",
+        "sub/a.txt",
+    }
     for word in sorted(words | {"other/a.txt", "other/c.txt", "sub/deep/d.txt", ".env", ".hidden/e.txt", ".gitignore"}):
         path = folder / word
         if word and path.parent.is_dir() and not path.exists():
@@ -40,12 +48,10 @@ def lay_out(folder: Path) -> None:
     (folder / "list").write_bytes(b"secret.txt\0sub/c.txt\0")
 
 
-def programs() -> Iterator[tuple[str, Program]]:
-    return iter(sorted(PROGRAMS.items()))
-
-
 def lines(name: str, program: Program, chance: random.Random) -> Iterator[list[str]]:
+    """First those that are odd to many programs, then whatever chance makes of options and names."""
     options = _options(name, program)
+    yield from (list(words) for words in FIRST)
     while True:
         yield [_word(options, chance) for _ in range(chance.randrange(6))]
 

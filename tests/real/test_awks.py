@@ -1,4 +1,4 @@
-"""Generated programs that pass as harmless are run by every awk of this machine: none starts a program or opens a file."""
+"""Generated programs that pass as harmless, run by every awk of this machine: none starts a program or opens a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,12 @@ AWKS = [["gawk"], ["mawk"], ["original-awk"], ["busybox", "awk"]]
 INSTALLED = [words for words in AWKS if shutil.which(words[0])]
 PROGRAMS = 100_000 if os.environ.get("AGENT_GATE_THOROUGH") == "1" else 300
 DEEDS = ['print "x" > "HIT"', 'print "x" | "tee HIT"', 'print "x" >> "HIT"', 'print "x",\n"y" > "HIT"', '"tee HIT" | x']
-HIDING = ['/"/', "/[/]/", '/[/"]/', "/]/", '"/"', '/\\//', '"\\""', "#", "\\\n", '/[[:alpha:]/"]/', "/[]/]/", "/=/"]
-BEFORE = "$ x 1 ) ] ++ -- ! ~ ( , ; && || ? : length rand() in print return exit delete - + * = == { } \n $x x++".split(" ")
-BEFORE += ["if (1)", "while (0)", "for (;0;)", "do", "else", "x[1]", "f(1)", "case 1:", "getlin", '"a"', "NR", "{}"]
+HIDING = ['/"/', "/[/]/", '/[/"]/', "/]/", '"/"', "/\\//", '"\\""', "#", "\\\n", '/[[:alpha:]/"]/', "/[]/]/", "/=/"]
+BEFORE = [
+    *("$", "x", "1", ")", "]", "++", "--", "!", "~", "(", ",", ";", "&&", "||", "?", ":", "length", "rand()", "in"),
+    *("print", "return", "exit", "delete", "-", "+", "*", "=", "==", "{", "}", "$x", "x++", "NR", "{}", "\n", '"a"'),
+    *("if (1)", "while (0)", "for (;0;)", "do", "else", "x[1]", "f(1)", "case 1:"),
+]
 TOKENS = [*BEFORE, *HIDING, *DEEDS, '"', "/", "[", "]", "\\", ";", "\n", "}", "{", "BEGIN{", "BEGIN{", "function f(a){"]
 
 
@@ -51,12 +55,16 @@ def passing(seed: int) -> Iterator[str]:
 
 
 def hits(words: list[str], program: str, folder: Path) -> list[str]:
-    try:
+    with suppress(subprocess.TimeoutExpired):
         subprocess.run(
-            [*words, program], cwd=folder, input=b'a/b "c"\n', capture_output=True, check=False, timeout=1, env={"PATH": os.defpath}
+            [*words, program],
+            cwd=folder,
+            input=b'a/b "c"\n',
+            capture_output=True,
+            check=False,
+            timeout=1,
+            env={"PATH": os.defpath},
         )
-    except subprocess.TimeoutExpired:
-        pass
     found = os.listdir(folder)
     for name in found:
         (folder / name).unlink()

@@ -18,7 +18,9 @@ _CHANGES = (
 )
 _TRACED = ",".join(f"?{name}" for name in (*_OPENS, *_CHANGES, "execve", "execveat", "getdents64"))
 _STRACE = ("strace", "-f", "-qq", "-y", "-xx", "-s", "4096", "-e", f"trace={_TRACED}")
-_CALL = re.compile(r"\d+ +(?P<name>\w+)\((?P<args>.*?)(?:\) += (?P<result>-?\d+)(?:<(?P<path>[^>]*)>)?.*| <unfinished.*)")
+_CALL = re.compile(
+    r"\d+ +(?P<name>\w+)\((?P<args>.*?)(?:\) += (?P<result>-?\d+)(?:<(?P<path>[^>]*)>)?.*| <unfinished.*)"
+)
 _STRING = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 _WRITES = re.compile(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC|O_TMPFILE")
 _FOLDER = re.compile(r"\d+<([^>]*)>")
@@ -36,15 +38,17 @@ class Trace(NamedTuple):
     """Programs, the first one left out."""
 
 
-def trace(argv: Sequence[str], folder: Path, log: Path, timeout_s: float) -> Trace:
-    """Whatever has not ended by then is ended."""
+def trace(argv: Sequence[str], folder: Path, scratch: Path, timeout_s: float) -> Trace:
+    """Runs it in a folder, with temporary files in `scratch`; whatever has not ended by then is ended."""
+    log, temporary = scratch / "trace", scratch / "tmp"
+    temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         [*_STRACE, "-o", str(log), "--", *argv],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=_ENV,
+        env={**_ENV, "TMPDIR": str(temporary)},
         start_new_session=True,
     )
     try:
@@ -52,10 +56,10 @@ def trace(argv: Sequence[str], folder: Path, log: Path, timeout_s: float) -> Tra
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return _read(log.read_text(), folder)
+    return _read(log.read_text(), folder, f"{temporary}/")
 
 
-def _read(text: str, folder: Path) -> Trace:
+def _read(text: str, folder: Path, temporary: str) -> Trace:
     opened: set[str] = set()
     changed: list[str] = []
     started: list[str] = []
@@ -70,7 +74,7 @@ def _read(text: str, folder: Path) -> Trace:
         elif name in _OPENS and name != "creat" and not _WRITES.search(args):
             real = path or os.path.realpath(folder / words[0])
             opened |= set() if failed or os.path.isdir(real) else {real}
-        elif not _NOWHERE.intersection(words[:1]):
+        elif not words or not (words[0] in _NOWHERE or words[0].startswith(temporary)):
             changed.append(f"{name} {' '.join(words)}")
     return Trace(frozenset(opened), tuple(changed), tuple(started[1:]))
 

@@ -15,7 +15,24 @@ from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
 from tests.gates import a_gate, code_of
 
-NAMES = "awk cat diff du find grep less ls more rg strings tail tar tree which xxd".split()
+NAMES = [
+    "awk",
+    "cat",
+    "diff",
+    "du",
+    "find",
+    "grep",
+    "less",
+    "ls",
+    "more",
+    "rg",
+    "strings",
+    "tail",
+    "tar",
+    "tree",
+    "which",
+    "xxd",
+]
 OFF = {"sandbox": "off"}
 pytestmark = pytest.mark.skipif(asyncio.run(Choice().pick("auto")) is None, reason="this machine offers no sandbox")
 
@@ -32,6 +49,17 @@ def work(tmp_path: Path) -> Path:
     (work / ".env").write_text("CANARY needle\n")
     (work.parent / "outside.txt").write_text("CANARY needle\n")
     return work
+
+
+def names_below(work: Path) -> list[Path]:
+    return sorted(work.rglob("*"))
+
+
+def pack(work: Path, archive: str) -> None:
+    letter = {"a.tgz": "z", "a.tbz": "j", "a.txz": "J"}[archive]
+    if not shutil.which({"z": "gzip", "j": "bzip2", "J": "xz"}[letter]):
+        pytest.skip("the program that packs it is not installed")
+    subprocess.run(["tar", f"-c{letter}f", archive, "a.txt"], cwd=work, check=True)
 
 
 async def told(work: Path, argv: list[str], **fields: Any) -> Outcome:
@@ -61,23 +89,23 @@ async def test_tail_that_fails_before_its_time_tells_how(work: Path) -> None:
     assert (data["return_code"], "timed_out" in data) == (1, False)
 
 
-@pytest.mark.parametrize("words", [["-tzf", "a.tgz"], ["tzf", "a.tgz"], ["-tf", "a.tgz"], ["-tjf", "a.tbz"], ["-tJf", "a.txz"]])
+@pytest.mark.parametrize(
+    "words", [["-tzf", "a.tgz"], ["tzf", "a.tgz"], ["-tf", "a.tgz"], ["-tjf", "a.tbz"], ["-tJf", "a.txz"]]
+)
 @pytest.mark.parametrize("fields", [{}, OFF], ids=["in the sandbox", "without"])
 async def test_a_packed_archive_is_listed(words: list[str], fields: dict[str, Any], work: Path) -> None:
-    if not shutil.which({"a.tgz": "gzip", "a.tbz": "bzip2", "a.txz": "xz"}[words[-1]]):
-        pytest.skip("the program that unpacks it is not installed")
-    subprocess.run(["tar", "-caf", words[-1], "a.txt"] if words[-1] != "a.tbz" else ["tar", "-cjf", "a.tbz", "a.txt"], cwd=work, check=True)
+    pack(work, words[-1])
     data = data_of(await told(work, ["tar", *words], **fields))
     assert (data["stdout"], data["return_code"]) == ("a.txt\n", 0)
 
 
 async def test_listing_an_archive_writes_nothing_and_sees_nothing_else(work: Path) -> None:
-    subprocess.run(["tar", "-czf", "a.tgz", "a.txt"], cwd=work, check=True)
-    before = sorted(work.rglob("*"))
+    pack(work, "a.tgz")
+    before = names_below(work)
     assert code_of(await told(work, ["tar", "-tzf", "a.tgz", "--to-command=id"])) == 1004
     assert code_of(await told(work, ["tar", "-tzf", "../outside.txt"])) == 1002
     assert code_of(await told(work, ["tar", "-xzf", "a.tgz"])) == 1004
-    assert sorted(work.rglob("*")) == before
+    assert names_below(work) == before
 
 
 async def test_which_finds_programs_and_less_prints_like_cat(work: Path) -> None:
@@ -103,10 +131,10 @@ async def test_which_finds_programs_and_less_prints_like_cat(work: Path) -> None
     ],
 )
 async def test_no_words_make_a_program_read_or_write_unjudged_without_a_sandbox(argv: list[str], work: Path) -> None:
-    before = sorted(work.rglob("*"))
+    before = names_below(work)
     outcome = await told(work, argv, **OFF)
     assert code_of(outcome) == 1004
-    assert sorted(work.rglob("*")) == before
+    assert names_below(work) == before
 
 
 @pytest.mark.parametrize(
@@ -128,7 +156,8 @@ async def test_without_a_sandbox_nothing_is_read_through_that_holds_what_may_not
 ) -> None:
     outcome = await told(work, argv, **OFF)
     assert str(outcome.error) == (
-        f"path_denied: `{argv[0]}` would read `{work}/{first}` too, which fs.read does not allow, and no sandbox hides it;"
+        f"path_denied: `{argv[0]}` would read `{work}/{first}` too, which fs.read does not allow,"
+        " and no sandbox hides it;"
         " name files, or a directory without such files, or remove `sandbox: off` of shell.run"
     )
 
