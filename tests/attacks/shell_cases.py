@@ -26,6 +26,7 @@ _FIELDS = {
     "deny_tokens": "deny_tokens",
     "timeout_s": "timeout_seconds",
     "max_output_bytes": "max_output_bytes",
+    "sandbox": "sandbox",
 }
 _FILE_FIELDS = {"allow_paths": "allow_paths", "deny_paths": "deny_paths"}
 

@@ -61,6 +61,8 @@ class Command:
     """Otherwise the kernel refuses it another process."""
     layers: Mapping[str, str] = field(default_factory=dict)
     """Where, by directory, what it writes goes instead: nothing of it then happens."""
+    follows: bool = False
+    """It never ends by itself: when its time is over, what it has printed is its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +72,5 @@ class Finished:
     return_code: int
     stdout: bytes
     stderr: bytes
+    timed_out: bool = False
+    """It was ended at the end of its time, as it was meant to be."""

@@ -201,7 +201,7 @@ class CommandRules:
         unfit = found.get("repository_refused")
         if use.repository and unfit:
             return _no(1004, unfit, "work in another directory, or name git in unchecked_executables of shell.run")
-        return self._judge_paths(use, resources, found)
+        return self._judge_paths(use, resources, found) or _judge_below(argv[0], found)
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
@@ -253,6 +253,17 @@ class CommandRules:
                 "install bubblewrap (see `agent-gate doctor`), or write `sandbox: off` under shell.run to do without",
             )
         return None
+
+
+def _judge_below(name: str, found: Mapping[str, Json]) -> Answer | None:
+    unshown = found.get("unshown")
+    if unshown is None:
+        return None
+    return _no(
+        1002,
+        f"{_quoted(name)} would read {_quoted(unshown)} too, which fs.read does not allow, and no sandbox hides it",
+        "name files, or a directory without such files, or remove `sandbox: off` of shell.run",
+    )
 
 
 def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:

@@ -108,6 +108,7 @@ class Act:
                 view,
                 environment(self._args.get("env") or {}, section, use),
                 use.starts_programs,
+                follows=use.follows,
             )
         finally:
             for descriptor in held:
@@ -147,6 +148,8 @@ def _result(finished: Finished, left_out: int = 0) -> dict[str, Json]:
             # What is not UTF-8 in it stands as \xNN.
             result[name] = data.decode(errors="backslashreplace")
             escaped.append(name)
+    if finished.timed_out:
+        result["timed_out"] = True
     return {**result, "escaped": escaped} if escaped else result
 
 

@@ -55,6 +55,8 @@ def look_at_repository(looked: Looked, use: Use, policy: Policy, around: Surroun
             if not line.outside:
                 _judge(repository, line, policy, around)
                 looked.repository = repository
+        elif _is_open(policy) and not line.outside:
+            raise _Refusal("there is no repository here, and without one git compares files, hidden ones too")
         _name_tracked(looked, line, repository.tops if repository else (start,))
         if looked.repository is not None and line.shape is not Shape.PLAIN:
             _set_words(looked, line, looked.repository, policy, around)
@@ -63,7 +65,7 @@ def look_at_repository(looked: Looked, use: Use, policy: Policy, around: Surroun
 
 
 def _judge(repository: Repository, line: Line, policy: Policy, around: Surroundings) -> None:
-    section, shell = policy.guards.fs_read, policy.guards.shell_run
+    section = policy.guards.fs_read
     if section is not None:
         rules = PathRules("fs.read", replace(section, allow_hidden=True, otherwise="deny"), policy, around)
         for folder in repository.directories:
@@ -71,8 +73,14 @@ def _judge(repository: Repository, line: Line, policy: Policy, around: Surroundi
                 raise _Refusal(f"the repository keeps its things in `{folder}`, which fs.read does not allow")
     if line.tells_addresses and tells_credentials(repository):
         raise _Refusal("an address in the repository's configuration holds a user name, and perhaps a password")
-    if shell is not None and shell.sandbox == "off" and repository.borrows():
+    if _is_open(policy) and repository.borrows():
         raise _Refusal("the repository takes objects from another one (objects/info/alternates)")
+
+
+def _is_open(policy: Policy) -> bool:
+    """Whether no sandbox keeps a command from what it is not shown."""
+    section = policy.guards.shell_run
+    return section is not None and section.sandbox == "off"
 
 
 def _name_tracked(looked: Looked, line: Line, tops: Sequence[str]) -> None:

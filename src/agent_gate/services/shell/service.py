@@ -16,8 +16,10 @@ from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.ports import Binding, Hand, Judge
 from agent_gate.sandbox.choice import Choice
+from agent_gate.sandbox.supervised import Unconfined
 from agent_gate.services.shell.acting import THREADS, Act, Places
-from agent_gate.services.shell.looking import look
+from agent_gate.services.shell.looking import Looked, look
+from agent_gate.services.shell.reaching import look_below
 from agent_gate.services.shell.viewing import Viewer
 from agent_gate.toolkit import make_hand
 
@@ -61,6 +63,8 @@ class ShellService:
         section = policy.guards.shell_run
         sandbox = await self._choice.pick(section.sandbox) if section is not None else None
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
+        if isinstance(sandbox, Unconfined):
+            await self._look_below(looked, policy, around)
         viewer = Viewer(policy, around)
         act = Act(looked, args, policy, viewer, sandbox, self._places)
         return Binding(
@@ -71,3 +75,10 @@ class ShellService:
             found=looked.found,
             preview=act.preview,
         )
+
+    async def _look_below(self, looked: Looked, policy: Policy, around: Surroundings) -> None:
+        try:
+            await THREADS.run(partial(look_below, looked, policy, around, self._resolver))
+        except BaseException:
+            looked.release()
+            raise
