@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agent_gate.policy.guards.programs import _PROGRAMS as PROGRAMS
-from agent_gate.policy.guards.programs import Program
+from agent_gate.policy.guards.programs import PROGRAMS, Program
+from agent_gate.policy.guards.programs.grammar import Syntax
 
 ENDLESS = {"yes", "sleep"}
 """They read nothing, and end only with their time."""
@@ -171,9 +171,8 @@ def _lines(name: str) -> Iterator[list[str]]:
 
 def _options(program: Program) -> Iterator[Sequence[str]]:
     """As its table has them: alone, with a text, and with each kind of file where they take one."""
-    syntax = getattr(program, "syntax", None) or getattr(program, "_syntax", None)
-    kinds = getattr(syntax, "kinds", None) or getattr(syntax, "_kinds", None) or {}
-    for option, kind in kinds.items():
+    syntax = getattr(program, "syntax", None)
+    for option, kind in syntax.kinds.items() if isinstance(syntax, Syntax) else ():
         if option == "-#" or kind == "":
             yield ["-3" if option == "-#" else option]
         elif kind == "@":
