@@ -112,10 +112,19 @@ async def test_what_was_left_out_is_counted(plain: Path, tmp_path: Path) -> None
 
 async def test_another_name_of_a_file_of_the_gates_own_is_hidden_too(plain: Path) -> None:
     async with gate_at(plain) as gate:
-        [ledger] = [name for name in os.listdir(plain) if name.endswith(".db")]
-        os.link(plain / ledger, plain / "copy")
+        os.link(plain / "gate.db", plain / "copy")
         found = data_of(await gate.call("shell.run", command="grep -r -l SQLite ."))
         assert found["stdout"] == ""
+
+
+async def test_nor_is_it_shown_where_it_could_be_written(plain: Path) -> None:
+    policy = policy_of(shell={"allow_executables": ["sh"], "unchecked_executables": ["sh"]})
+    policy["tools"]["fs.write"] = {"allow_paths": ["./**"]}
+    async with gate_at(plain, policy) as gate:
+        os.link(plain / "gate.db", plain / "copy")
+        data = data_of(await gate.call("shell.run", argv=["sh", "-c", "cat copy; echo x >> copy"]))
+        assert ("SQLite" in data["stdout"], data["return_code"] != 0) == (False, True)
+        assert (plain / "copy").read_bytes()[-2:] != b"x\n"
 
 
 async def test_a_directory_among_the_words_of_ls_is_no_walk_of_all_that_lies_below(plain: Path) -> None:

@@ -70,10 +70,16 @@ def refused_settings(repository: Repository) -> list[str]:
     found: dict[str, None] = {}
     for config in repository.configs():
         try:
-            found |= dict.fromkeys(suspects(_settings(config)))
+            settings = [setting for setting in _settings(config) if not _names_top(setting, config, repository)]
+            found |= dict.fromkeys(suspects(settings))
         except Unreadable as why:
             found[f"{config.name}: {why}"] = None
     return list(found)
+
+
+def _names_top(setting: Setting, config: Path, repository: Repository) -> bool:
+    """As in every submodule: the work tree is where we took it to be."""
+    return setting.name == "core.worktree" and os.path.realpath(config.parent / setting.value) == repository.top
 
 
 def tells_credentials(repository: Repository) -> bool:

@@ -162,7 +162,7 @@ PREVIEW_CHANGES_MAX = 200
 """Files that a simulation shows as changed."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
-VIEW_NEAR_MAX = 5_000
+VIEW_NEAR_MAX = 1_000
 """Those that are looked at for a command that does not descend into directories."""
 VIEW_PLACES_MAX = 2_000
 """Those that are shown or hidden one by one."""

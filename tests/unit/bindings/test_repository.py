@@ -186,3 +186,10 @@ def test_objects_of_another_repository_are_noticed(tmp_path: Path) -> None:
 )
 def test_an_address_with_a_user_tells_perhaps_a_password(address: str, tells: bool, tmp_path: Path) -> None:
     assert tells_credentials(found_in(repository(tmp_path, f'[remote "o"]\n url = {address}\n'))) is tells
+
+
+def test_a_submodule_that_names_its_own_work_tree_is_in_order(tmp_path: Path) -> None:
+    top = repository(tmp_path, "[core]\n worktree = ../../x/..\n")
+    assert named(top) == ["core.worktree"]
+    (top / ".git" / "config").write_text("[core]\n worktree = ..\n")
+    assert named(top) == []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -13,62 +12,15 @@ from agent_gate.bindings.descriptors import Descriptor, real_name
 from agent_gate.bindings.own_files import OwnFiles
 from agent_gate.bindings.repository import Repository
 from agent_gate.model.policy import PathGuard, Policy
-from agent_gate.model.tool import Json
 from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, normal
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.command import Access, Place, View
 from agent_gate.services.shell.looking import Looked
+from agent_gate.services.shell.showing import GitFiles, Shown
 
-_FILE: dict[str, Json] = {"type": "file"}
-_GIT_RULES = frozenset({".gitignore", ".gitattributes"})
 _OWN_TO_SANDBOX = frozenset({"proc", "dev", "sys"})
-
-
-class _Readable:
-    """What `fs.read` allows to be shown, by name and, where that matters, by what else the file is called."""
-
-    def __init__(
-        self,
-        rules: PathRules,
-        own: OwnFiles | None,
-        inside: PathRules | None = None,
-        repository: Repository | None = None,
-    ) -> None:
-        """`inside` of the directories that a repository keeps its own things in, other rules hold."""
-        self._rules, self._own, self._inside = rules, own, inside
-        self._git = tuple(f"{path}/" for path in repository.own_paths) if repository else ()
-        self._top = f"{repository.top}/" if repository else ""
-        self.section = rules.section
-        self.looks_at_files = own is not None or not rules.section.allow_hardlinks
-
-    def allows(self, path: str) -> bool:
-        if not self.looks_at_files:
-            return self._rules_for(path).judge(path, _FILE)[1] is None
-        return self._rules_for(path).judge(path, self._found(path))[1] is None
-
-    def _rules_for(self, path: str) -> PathRules:
-        if self._inside is not None and self._belongs_to_git(path):
-            return self._inside
-        return self._rules
-
-    def _belongs_to_git(self, path: str) -> bool:
-        if f"{path}/".startswith(self._git):
-            return True
-        # git prints neither, and without them it takes ignored files for new ones.
-        folder, _, name = path.rpartition("/")
-        return name in _GIT_RULES and f"{folder}/".startswith(self._top) and not _has_dot(folder, self._top)
-
-    def _found(self, path: str) -> dict[str, Json]:
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return _FILE
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
-            return _FILE
-        same = self._own.name_of(status, path) if self._own is not None else None
-        return {**_FILE, "nlink": status.st_nlink, **({"same_as": same} if same else {})}
 
 
 class Viewer:
@@ -96,33 +48,28 @@ class Viewer:
         folders = sorted(place.path for place in named.values() if place.is_directory)
         files = [place for _, place in sorted(named.items()) if not place.is_directory]
         # Files last, because a directory on the way to one may be too far away to be shown.
-        return [*(named.get(seen.path) or _place(seen) for seen in self._folders(folders, use.reach)), *files]
+        return [*(_named(seen, named) for seen in self._folders(folders, use.reach)), *files]
 
     def _folders(self, folders: Sequence[str], reach: Reach) -> Iterator[Seen[Access]]:
         """What does not descend by itself is shown what is near, soon; what does needs all of it, or nothing."""
-        starts = [path for folder in folders for path in (_top() if folder == "/" else [folder])]
+        starts = dict.fromkeys(path for folder in folders for path in (_top() if folder == "/" else [folder]))
         if not starts:
             return
-        readable = self._readable()
+        shown = self._shown()
         if reach is Reach.NAMED:
             for start in starts:
-                yield from self._below(readable, [start], near=True)
+                yield from self._below(shown, [start], near=True)
         else:
-            yield from self._below(readable, starts)
+            yield from self._below(shown, starts)
 
     def _of_all(self, looked: Looked, use: Use) -> tuple[list[Place], list[Descriptor]]:
         """All that the policy allows; what starts programs may also write where `fs.write` may."""
-        guards = self._policy.guards
-        readable = self._readable(looked.repository)
-        sections = [guards.fs_read]
-        writable: PathRules | None = None
-        if use.starts_programs and guards.fs_write is not None:
-            sections.append(guards.fs_write)
-            writable = self._rules("fs.write", guards.fs_write)
-        starts = [path for section in sections if section is not None for path in self._starts(section)]
+        shown = self._shown(looked.repository, writes=use.starts_programs)
+        starts = [path for section in shown.sections for path in self._starts(section)]
         places: list[Place] = []
         held: list[Descriptor] = []
-        for seen in self._below(readable, starts, writable):
+        found = self._below(shown, starts)
+        for seen in (*found, *self._below(shown, _apart(looked, found))):
             place = _place(seen)
             if place.access is not Access.NONE:
                 descriptor = _open(place.path)
@@ -133,44 +80,30 @@ class Viewer:
             places.append(place)
         return places, held
 
-    def _readable(self, repository: Repository | None = None) -> _Readable | None:
-        section = self._policy.guards.fs_read
+    def _shown(self, repository: Repository | None = None, *, writes: bool = False) -> Shown:
+        guards = self._policy.guards
+        readable = self._rules("fs.read", guards.fs_read)
+        git = None
+        if repository is not None and guards.fs_read is not None:
+            inside = self._rules("fs.read", replace(guards.fs_read, allow_hidden=True))
+            git = GitFiles(repository, inside) if inside else None
+        writable = self._rules("fs.write", guards.fs_write) if writes else None
+        return Shown(readable, writable, self._own_files(), git)
+
+    def _rules(self, tool: str, section: PathGuard | None) -> PathRules | None:
+        """Nobody can be asked about each of the files below a directory: what would ask is not shown."""
         if section is None:
             return None
-        rules = self._rules("fs.read", section)
-        if repository is None:
-            return _Readable(rules, self._own_files())
-        # A repository keeps all that git works with below a name that begins with a dot.
-        inside = self._rules("fs.read", replace(section, allow_hidden=True))
-        return _Readable(rules, self._own_files(), inside, repository)
-
-    def _rules(self, tool: str, section: PathGuard) -> PathRules:
-        """Nobody can be asked about each of the files below a directory: what would ask is not shown."""
         return PathRules(tool, replace(section, otherwise="deny"), self._policy, self._around)
 
     def _own_files(self) -> OwnFiles | None:
         """None while no file of the gate's own has a second name, which no walk needs to look for then."""
-        own = OwnFiles(self._around.secret)
+        own = OwnFiles((*self._around.secret, *self._around.protected))
         return own if own.any_linked() else None
 
-    def _below(
-        self,
-        readable: _Readable | None,
-        starts: Iterable[str],
-        writable: PathRules | None = None,
-        *,
-        near: bool = False,
-    ) -> list[Seen[Access]]:
-        def access(path: str) -> Access:
-            if writable is not None and writable.judge(path, _FILE)[1] is None:
-                return Access.WRITE
-            if readable is not None and readable.allows(path):
-                return Access.READ
-            return Access.NONE
-
-        sections = [rules.section for rules in (readable, writable) if rules is not None]
-        can_differ = _always if readable is not None and readable.looks_at_files else self._can_differ(sections)
-        return Below(access, Access.NONE, can_differ).look(starts, near=near)
+    def _below(self, shown: Shown, starts: Iterable[str], *, near: bool = False) -> list[Seen[Access]]:
+        can_differ = _always if shown.looks_at_files else self._can_differ(shown.sections)
+        return Below(shown.access, Access.NONE, can_differ).look(starts, near=near)
 
     def _can_differ(self, sections: Sequence[PathGuard]) -> Callable[[str], bool]:
         """Whether something below a directory may be treated otherwise than the directory itself."""
@@ -205,12 +138,14 @@ class Viewer:
                 yield pattern.fixed
 
 
+def _apart(looked: Looked, found: Iterable[Seen[Access]]) -> list[str]:
+    """Where a repository keeps its own things inside of another one's, which are hidden: as a submodule does."""
+    hidden = tuple(f"{seen.path}/" for seen in found if seen.level is Access.NONE)
+    return [path for path in looked.repository.directories if path.startswith(hidden)] if looked.repository else []
+
+
 def _always(_: str) -> bool:
     return True
-
-
-def _has_dot(folder: str, top: str) -> bool:
-    return "/." in f"/{folder[len(top) :]}"
 
 
 def _covers_all(pattern: PathPattern) -> bool:
@@ -224,6 +159,11 @@ def _top() -> list[str]:
 
 def _place(seen: Seen[Access]) -> Place:
     return Place(seen.path, seen.level, seen.is_directory)
+
+
+def _named(seen: Seen[Access], named: Mapping[str, Place]) -> Place:
+    """By its descriptor, unless this is the mask that hides it as a part of something else that was named."""
+    return named.get(seen.path, _place(seen)) if seen.level is not Access.NONE else _place(seen)
 
 
 def _open(path: str) -> Descriptor | None:
