@@ -41,9 +41,11 @@ class Shown:
         writable: PathRules | None = None,
         own: OwnFiles | None = None,
         git: GitFiles | None = None,
+        named: frozenset[str] = frozenset(),
     ) -> None:
-        """`own` are files of the gate's that have other names, if there are any."""
+        """`own` are files of the gate's that have other names, if there are any; `named` has been judged already."""
         self._readable, self._writable, self._own, self._git = readable, writable, own, git
+        self._named = named
         self.sections: list[PathGuard] = [rules.section for rules in (readable, writable) if rules is not None]
 
     @property
@@ -52,6 +54,8 @@ class Shown:
         return self._own is not None or (self._readable is not None and not self._readable.section.allow_hardlinks)
 
     def access(self, path: str) -> Access:
+        if path in self._named:
+            return Access.READ
         found = self._found(path) if self.looks_at_files else _FILE
         if self._writable is not None and self._writable.judge(path, found)[1] is None:
             return Access.WRITE

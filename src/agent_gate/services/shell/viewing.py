@@ -55,7 +55,7 @@ class Viewer:
         starts = dict.fromkeys(path for folder in folders for path in (_top() if folder == "/" else [folder]))
         if not starts:
             return
-        shown = self._shown()
+        shown = self._shown(named=folders)
         if reach is Reach.NAMED:
             for start in starts:
                 yield from self._below(shown, [start], near=True)
@@ -80,7 +80,7 @@ class Viewer:
             places.append(place)
         return places, held
 
-    def _shown(self, repository: Repository | None = None, *, writes: bool = False) -> Shown:
+    def _shown(self, repository: Repository | None = None, *, writes: bool = False, named: Sequence[str] = ()) -> Shown:
         guards = self._policy.guards
         readable = self._rules("fs.read", guards.fs_read)
         git = None
@@ -88,7 +88,7 @@ class Viewer:
             inside = self._rules("fs.read", replace(guards.fs_read, allow_hidden=True))
             git = GitFiles(repository, inside) if inside else None
         writable = self._rules("fs.write", guards.fs_write) if writes else None
-        return Shown(readable, writable, self._own_files(), git)
+        return Shown(readable, writable, self._own_files(), git, frozenset(named))
 
     def _rules(self, tool: str, section: PathGuard | None) -> PathRules | None:
         """Nobody can be asked about each of the files below a directory: what would ask is not shown."""
