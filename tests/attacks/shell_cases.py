@@ -27,6 +27,7 @@ _FIELDS = {
     "timeout_s": "timeout_seconds",
     "max_output_bytes": "max_output_bytes",
     "otherwise": "otherwise",
+    "sandbox": "sandbox",
 }
 _FILE_FIELDS = {"allow_paths": "allow_paths", "deny_paths": "deny_paths"}
 
@@ -62,6 +63,10 @@ def _arrange(step: Mapping[str, Any]) -> None:
         (folder / name).write_text(content)
     _git(folder, "add", "-A")
     _git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    if "stash" in step:
+        for name, content in step["stash"].items():
+            (folder / name).write_text(content)
+        _git(folder, "stash", "-q")
     settings = step.get("config", {})
     for key, value in settings.items() if isinstance(settings, dict) else ():
         _git(folder, "config", key, value)

@@ -16,6 +16,7 @@ class OwnFiles:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = tuple(paths)
         self._by_identity: dict[tuple[int, int], str] = {}
+        self._linked = False
         self._looked_at = float("-inf")
 
     def name_of(self, status: os.stat_result, name: str) -> str | None:
@@ -25,9 +26,15 @@ class OwnFiles:
         own = self._by_identity.get((status.st_dev, status.st_ino))
         return None if own == name else own
 
+    def any_linked(self) -> bool:
+        """Whether one of them has a second name somewhere, as it is now."""
+        self._look()
+        return self._linked
+
     def _look(self) -> None:
         self._looked_at = time.monotonic()
         found = {}
+        linked = False
         for path in self._files():
             try:
                 status = os.stat(path)
@@ -35,7 +42,8 @@ class OwnFiles:
                 continue
             if stat.S_ISREG(status.st_mode):
                 found[status.st_dev, status.st_ino] = path
-        self._by_identity = found
+                linked = linked or status.st_nlink > 1
+        self._by_identity, self._linked = found, linked
 
     def _files(self) -> Iterator[str]:
         yield from self._paths

@@ -1,77 +1,142 @@
-"""What a git repository's own configuration would make git start or read."""
+"""The git repository that a directory belongs to, and why git may not be let near it."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from agent_gate.bindings.git_config import CONFIG_BYTES_MAX, Setting, Unreadable, read_settings, suspects
+
 LEVELS_MAX = 64
-CONFIG_BYTES_MAX = 1_048_576
-
-_SECTION = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]')
-_ENTRY = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*?))?\s*$")
-_PLAIN = frozenset({"", "true", "false", "yes", "no", "on", "off", "0", "1"})
-_NAMES_PROGRAM = re.compile(
-    r"diff\.external|diff\..+\.(command|textconv)|filter\..+\.(clean|smudge|process)|include\.path|includeif\..+\.path"
-)
-_FSMONITOR = "core.fsmonitor"
+_HEAD = re.compile(r"ref: refs/\S+|[0-9a-f]{40}|[0-9a-f]{64}")
+_POINTER_BYTES_MAX = 4_096
+_USER_IN_URL = re.compile(r"[a-z0-9+.-]+://[^/@]*@", re.IGNORECASE)
 
 
-def named_programs(start: str) -> list[str]:
-    """The settings by which the repository around a directory names programs, or files with more settings."""
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Real paths; only what git itself would take for a repository is one."""
+
+    top: str
+    """The work tree."""
+    directories: tuple[str, ...]
+    """Where it keeps its own things: the git directory and, for a worktree, the one that it shares."""
+
+    @property
+    def tops(self) -> tuple[str, ...]:
+        """Its work tree, and the one that it was made from: the same names stand in both for the same history."""
+        main, name = os.path.split(self.directories[-1])
+        return (self.top, main) if name == ".git" and main != self.top else (self.top,)
+
+    @property
+    def own_paths(self) -> tuple[str, ...]:
+        """Those, and the file that leads to them where there is one."""
+        return (f"{self.top}/.git", *self.directories)
+
+    def configs(self) -> Iterator[Path]:
+        for folder in self.directories:
+            yield from (Path(folder, "config"), Path(folder, "config.worktree"))
+
+    def borrows(self) -> bool:
+        """Whether it takes objects from another repository."""
+        return any(os.path.exists(f"{folder}/objects/info/alternates") for folder in self.directories)
+
+
+class NoRepository(Exception):
+    """Something that git would try to use, and that is not in order."""
+
+
+def find_repository(start: str) -> Repository | None:
+    """The nearest upwards, as git looks for it; raises NoRepository where there is one that cannot be known."""
+    folder = Path(start)
+    for _, top in zip(range(LEVELS_MAX), (folder, *folder.parents), strict=False):
+        own = top / ".git"
+        if own.is_symlink():
+            raise NoRepository(f"`{own}` is a link")
+        if own.is_file():
+            return _repository(top, _linked(own))
+        if own.is_dir():
+            return _repository(top, own)
+        if (top / "HEAD").exists() and (top / "objects").is_dir():
+            raise NoRepository(f"`{top}` is a bare repository")
+    return None
+
+
+def refused_settings(repository: Repository) -> list[str]:
+    """The settings of its own that are not known to be harmless, or why they cannot be read."""
     found: dict[str, None] = {}
-    for config in _configs(Path(start)):
+    for config in repository.configs():
         try:
-            with config.open("rb") as file:
-                text = file.read(CONFIG_BYTES_MAX + 1).decode("utf-8", "replace")
-        except OSError:
-            continue
-        if len(text) > CONFIG_BYTES_MAX:
-            return [f"{config.name}, which is too long to be read"]
-        found |= dict.fromkeys(_suspects(text))
+            settings = [setting for setting in _settings(config) if not _names_top(setting, config, repository)]
+            found |= dict.fromkeys(suspects(settings))
+        except Unreadable as why:
+            found[f"{config.name}: {why}"] = None
     return list(found)
 
 
-def _configs(start: Path) -> Iterator[Path]:
-    for _, folder in zip(range(LEVELS_MAX), (start, *start.parents), strict=False):
-        own = folder / ".git"
-        if own.is_file():
-            own = _linked(own)
-        elif not own.is_dir():
-            if not ((folder / "HEAD").exists() and (folder / "objects").is_dir()):
-                continue
-            own = folder
-        yield from (own / "config", own / "config.worktree")
+def _names_top(setting: Setting, config: Path, repository: Repository) -> bool:
+    """As in every submodule: the work tree is where we took it to be."""
+    return setting.name == "core.worktree" and os.path.realpath(config.parent / setting.value) == repository.top
+
+
+def tells_credentials(repository: Repository) -> bool:
+    """Whether an address in its settings holds a user, and so perhaps a password."""
+    for config in repository.configs():
         try:
-            common = (own / "commondir").read_text().strip()
-        except (OSError, ValueError):
-            return
-        yield own / common / "config"
-        return
+            settings = _settings(config)
+        except Unreadable:
+            return True
+        if any(_USER_IN_URL.match(setting.value) for setting in settings):
+            return True
+    return False
+
+
+def _settings(config: Path) -> list[Setting]:
+    try:
+        with config.open("rb") as file:
+            content = file.read(CONFIG_BYTES_MAX + 1)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})") from None
+    return list(read_settings(content))
+
+
+def _repository(top: Path, own: Path) -> Repository:
+    directory = Path(os.path.realpath(own))
+    common = directory
+    pointer = directory / "commondir"
+    if pointer.exists():
+        common = Path(os.path.realpath(directory / _text(pointer)))
+    if not _is_real(directory, common):
+        raise NoRepository(f"`{own}` is no git directory")
+    return Repository(os.path.realpath(top), tuple(dict.fromkeys((str(directory), str(common)))))
+
+
+def _is_real(directory: Path, common: Path) -> bool:
+    return (
+        (directory / "HEAD").is_file()
+        and _HEAD.fullmatch(_text(directory / "HEAD")) is not None
+        and (common / "objects").is_dir()
+        and (common / "refs").is_dir()
+    )
 
 
 def _linked(file: Path) -> Path:
     """The place that a `.git` file, of a worktree or a submodule, leads to."""
+    text = _text(file)
+    if not text.startswith("gitdir: "):
+        raise NoRepository(f"`{file}` leads nowhere")
+    return file.parent / text.removeprefix("gitdir: ")
+
+
+def _text(file: Path) -> str:
     try:
-        text = file.read_text()[:4096]
-    except (OSError, ValueError):
-        return file.parent
-    return file.parent / text.removeprefix("gitdir:").strip()
-
-
-def _suspects(text: str) -> Iterator[str]:
-    section = ""
-    for line in text.split("\n"):
-        rest = line
-        header = _SECTION.match(line)
-        if header:
-            section = header[1].lower() + (f".{header[2]}" if header[2] is not None else "")
-            rest = line[header.end() :]
-        entry = _ENTRY.match(rest)
-        if entry is None:
-            continue
-        name = f"{section}.{entry[1].lower()}"
-        value = (entry[2] or "").strip('"').lower()
-        if _NAMES_PROGRAM.fullmatch(name) or (name == _FSMONITOR and value not in _PLAIN):
-            yield name
+        with file.open("rb") as opened:
+            text = opened.read(_POINTER_BYTES_MAX).decode()
+    except (OSError, UnicodeDecodeError):
+        raise NoRepository(f"`{file}` cannot be read") from None
+    return text.rstrip("\n")

@@ -168,6 +168,8 @@ WAITING_PROPOSALS_MAX = 4
 """Of one agent: what commands wrote and a person has not agreed to yet takes room on a disk."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
+VIEW_NEAR_MAX = 1_000
+"""Those that are looked at for a command that does not descend into directories."""
 VIEW_PLACES_MAX = 2_000
 """Those that are shown or hidden one by one."""
 

@@ -33,6 +33,8 @@ class View:
     """Names that a command uses for something else: (name, real path)."""
     folders: tuple[str, ...] = ()
     """Directories that its words lead through, of which it needs to see no more than that they are there."""
+    left_out: int = 0
+    """Files and directories below what it is shown that are kept from it; a directory counts as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Command:
     """Where, by directory, what it writes goes instead."""
     scratch: str = ""
     """The directory that all of its layers lie in."""
+    follows: bool = False
+    """It never ends by itself: when its time is over, what it has printed is its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +76,5 @@ class Finished:
     return_code: int
     stdout: bytes
     stderr: bytes
+    timed_out: bool = False
+    """It was ended at the end of its time, as it was meant to be."""

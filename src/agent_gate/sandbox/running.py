@@ -58,7 +58,9 @@ class _Running:
                 await _first_failure(watch, ends)
                 code = await outer.end()
         except TimeoutError:
-            raise _timed_out(limits) from None
+            if not self._command.follows:
+                raise _timed_out(limits) from None
+            return Finished(0, bytes(output.stdout), bytes(output.stderr), timed_out=True)
         finally:
             for task in (watch, *ends):
                 task.cancel()

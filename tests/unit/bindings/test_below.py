@@ -72,6 +72,21 @@ def test_what_cannot_differ_is_not_looked_into(tmp_path: Path) -> None:
     assert [item.path.removeprefix(str(tmp_path)) for item in found] == ["", "/small/x"]
 
 
+def test_what_is_near_is_looked_at_and_the_rest_is_nothing(tmp_path: Path) -> None:
+    tree(tmp_path, "a", "b/c", "b/d/e", "f/.g")
+    rule = levels(tmp_path, lambda path: int(not path.endswith("/.g")))
+    found = Below(rule, 0, near_max=4).look([str(tmp_path)], near=True)
+    assert [(item.path.removeprefix(str(tmp_path)), item.level) for item in found[:1]] == [("", 1)]
+    assert {(item.path.removeprefix(str(tmp_path)), item.level) for item in found[1:]} <= {
+        ("/b/d", 0),
+        ("/b", 0),
+        ("/f", 0),
+        ("/f/.g", 0),
+    }
+    assert not any(item.level for item in found[1:])
+    assert len(Below(rule, 0, near_max=100).look([str(tmp_path)], near=True)) == 2
+
+
 def test_both_bounds_hold(tmp_path: Path) -> None:
     tree(tmp_path, *(f"f{number}" for number in range(20)))
     with pytest.raises(ToolError, match="would have to be looked at"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -165,9 +166,14 @@ async def test_nothing_stays_open_where_binding_fails_half_way(work: Path) -> No
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_a_repository_is_looked_at_for_what_it_would_start(work: Path) -> None:
-    (work / ".git").mkdir()
-    (work / ".git" / "config").write_text("[core]\n fsmonitor = /bin/x\n")
+@pytest.fixture
+def repository(work: Path) -> Path:
+    subprocess.run(["git", "init", "-q"], cwd=work, check=True)
+    return work
+
+
+async def test_a_repository_is_looked_at_for_what_it_would_start(work: Path, repository: Path) -> None:
+    (repository / ".git" / "config").write_text("[core]\n fsmonitor = /bin/x\n")
     async with bound(work, {"argv": ["git", "-C", "sub", "status"]}) as binding:
         assert binding.found["repository"] == ["core.fsmonitor"]
 

@@ -48,7 +48,7 @@ def _command(args: Mapping[str, Json], judge: Judge, working_dir: str) -> Looked
     from agent_gate.services.shell.looking import look as look_at_command
 
     policy = judge.policy
-    looked = look_at_command(args, policy, PathResolver(working_dir, ()), working_dir)
+    looked = look_at_command(args, policy, PathResolver(working_dir, ()), working_dir, judge.surroundings)
     looked.release()
     section = policy.guards.shell_run
     resources = {**looked.resources, "sandbox": _sandbox(section.sandbox if section else "off")}

@@ -76,6 +76,7 @@ def use_of(argv: Sequence[str], section: CommandGuard, executable: str = "") -> 
 
 
 _NOT_AS_TEXT = Words([])
+_ABSENT: Mapping[str, Json] = {"type": "absent"}
 _UNCHECKED = Use(reach=Reach.ALL, starts_programs=True)
 
 
@@ -224,10 +225,13 @@ class CommandRules:
         if use.repository and programs:
             return _no(
                 1004,
-                f"the repository's own configuration names programs or files ({', '.join(programs)})",
+                f"the repository's own configuration may name programs or files ({', '.join(programs)})",
                 "take that out of its configuration, or name git in unchecked_executables of shell.run",
             )
-        return self._judge_paths(use, resources, found)
+        unfit = found.get("repository_refused")
+        if use.repository and unfit:
+            return _no(1004, unfit, "work in another directory, or name git in unchecked_executables of shell.run")
+        return self._judge_paths(use, resources, found) or _judge_below(argv[0], found)
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
@@ -252,6 +256,20 @@ class CommandRules:
                 asked = _together(asked, answer)
                 if answer[1] is not None:
                     return answer
+        return _together(asked, self._judge_tracked(use, resources.get("tracked", {})))
+
+    def _judge_tracked(self, use: Use, tracked: Mapping[str, Sequence[str]]) -> Answer | None:
+        """What a repository holds under a name is judged as a file of that name would be, also where there is none."""
+        asked: Answer | None = None
+        for word, _, _ in use.git.tracked() if use.git is not None else ():
+            if self._files is None or word not in tracked:
+                return _no(1002, f"it is not known what {_quoted(word)} leads to", "make the call again to find out")
+            for path in tracked[word]:
+                answer = self._files.judge_or_ask(path, _ABSENT, word)
+                if answer[0].decision is not Decision.ALLOW:
+                    asked = _together(asked, answer)
+                    if answer[1] is not None:
+                        return answer
         return asked
 
     def _judge_path(self, word: str, path: str, seen: Mapping[str, Json]) -> Answer:
@@ -287,6 +305,17 @@ def _together(first: Answer | None, then: Answer | None) -> Answer | None:
     if first is None or then is None or then[1] is not None:
         return then or first
     return ask("guard", f"{first[0].text}; {then[0].text}") if first[0].text != then[0].text else first
+
+
+def _judge_below(name: str, found: Mapping[str, Json]) -> Answer | None:
+    unshown = found.get("unshown")
+    if unshown is None:
+        return None
+    return _no(
+        1002,
+        f"{_quoted(name)} would read {_quoted(unshown)} too, which fs.read does not allow, and no sandbox hides it",
+        "name files, or a directory without such files, or remove `sandbox: off` of shell.run",
+    )
 
 
 def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:

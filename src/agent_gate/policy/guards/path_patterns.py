@@ -22,6 +22,8 @@ class PathPattern:
     fixed: str
     """What it says without wildcards, from the root; empty where it begins with `**` and is meant anywhere."""
     matches: Callable[[str], bool]
+    wild: tuple[str, ...] = ()
+    """The names after the fixed part, wildcards among them."""
 
     def hides(self, path: str) -> bool:
         """Whether a path that it matches has, after the fixed part, a name that begins with a dot."""
@@ -41,7 +43,8 @@ def compile_patterns(
         names, wild = _parts(source, working_dir, denies)
         fixed = "/".join(names)
         as_written, really = normal(fixed), normal(links.get(fixed, fixed))
-        patterns += [PathPattern(source, base, _matches(base, wild)) for base in dict.fromkeys((as_written, really))]
+        bases = dict.fromkeys((as_written, really))
+        patterns += [PathPattern(source, base, _matches(base, wild), tuple(wild)) for base in bases]
     return tuple(patterns)
 
 

@@ -75,7 +75,7 @@ class Act:
         if self._looked.resources["writes"] in IN_LAYERS:
             return await self._propose()
         async with self._command() as command:
-            return _result(await self._run(command))
+            return _result(await self._run(command), command.view.left_out)
 
     async def preview(self, _: BoundCall) -> Json | Proposal:
         """What it would do; of the changes to files that it proposes, none is made."""
@@ -102,7 +102,7 @@ class Act:
                 # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
                 shutil.rmtree(scratch, ignore_errors=True)
                 raise
-        result = {**_result(finished), **hint(finished, writable)}
+        result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
         return FileProposal(result, found, THREADS, self._layering.file_list, scratch)
 
     async def _run(self, command: Command) -> Finished:
@@ -124,12 +124,13 @@ class Act:
             yield Command(
                 executable.path,
                 executable.descriptor.number,
-                looked.argv,
+                looked.words_run,
                 looked.cwd,
                 _limits(self._policy, self._args.get("timeout")),
                 view,
                 environment(self._args.get("env") or {}, section, use),
                 use.starts_programs,
+                follows=use.follows,
             )
         finally:
             for descriptor in held:
@@ -157,9 +158,11 @@ def _limits(policy: Policy, timeout_s: float | None) -> Limits:
     )
 
 
-def _result(finished: Finished) -> dict[str, Json]:
+def _result(finished: Finished, left_out: int = 0) -> dict[str, Json]:
     """A return code other than 0 is the program's own answer, and a success of the tool."""
     result: dict[str, Json] = {"return_code": finished.return_code}
+    if left_out:
+        result["left_out"] = left_out
     escaped = []
     for name, data in (("stdout", finished.stdout), ("stderr", finished.stderr)):
         try:
@@ -168,6 +171,8 @@ def _result(finished: Finished) -> dict[str, Json]:
             # What is not UTF-8 in it stands as \xNN.
             result[name] = data.decode(errors="backslashreplace")
             escaped.append(name)
+    if finished.timed_out:
+        result["timed_out"] = True
     return {**result, "escaped": escaped} if escaped else result
 
 

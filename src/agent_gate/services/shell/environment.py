@@ -40,6 +40,8 @@ def environment(given: Mapping[str, str], section: CommandGuard, use: Use) -> di
     env = {
         "HOME": "/tmp" if use.starts_programs else "/nonexistent",  # noqa: S108 -- the sandbox's own
         "LANG": "C.UTF-8",
+        # `less` then starts nothing, and neither reads nor keeps files of its own.
+        **({} if use.starts_programs else {"LESSSECURE": "1"}),
         "PATH": ":".join(section.trusted_dirs),
     }
     if use.repository:

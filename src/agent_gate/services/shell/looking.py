@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agent_gate.bindings.paths import PathResolver, Target
 from agent_gate.bindings.programs import Executable, NotFound, find_program
-from agent_gate.bindings.repository import named_programs
+from agent_gate.bindings.repository import Repository
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
@@ -18,6 +18,8 @@ from agent_gate.policy.guards.command_aliases import aliases_of_command
 from agent_gate.policy.guards.command_text import TextError
 from agent_gate.policy.guards.commands import argv_of, is_listed, signature_of, use_of
 from agent_gate.policy.guards.programs import Refused, Use
+from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.services.shell.repositories import look_at_repository
 
 _WAYS = ("argv", "cmd", "command")
 
@@ -37,6 +39,13 @@ class Looked:
     found: dict[str, Json] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     """The same command in its plain spelling, where it has another."""
+    repository: Repository | None = None
+    """The one that git works in, if its own things may be shown to it."""
+    words_run: tuple[str, ...] = ()
+    """Those that are really run: the agent's own, unless the gate has changed or added some."""
+
+    def __post_init__(self) -> None:
+        self.words_run = self.words_run or self.argv
 
     def release(self) -> None:
         if self.executable is not None:
@@ -47,7 +56,13 @@ class Looked:
         self.targets = {}
 
 
-def look(args: Mapping[str, Json], policy: Policy, resolver: PathResolver, working_dir: str) -> Looked:
+def look(
+    args: Mapping[str, Json],
+    policy: Policy,
+    resolver: PathResolver,
+    working_dir: str,
+    around: Surroundings | None = None,
+) -> Looked:
     """May wait for a disk. ToolError 2002 for what is no command; whether it may run is for the guard to say."""
     argv = _words(args)
     try:
@@ -60,6 +75,8 @@ def look(args: Mapping[str, Json], policy: Policy, resolver: PathResolver, worki
         return looked
     try:
         _find(looked, args.get("cwd"), section, resolver)
+        if looked.use is not None and looked.use.repository:
+            look_at_repository(looked, looked.use, policy, around or Surroundings(working_dir))
     except BaseException:
         looked.release()
         raise
@@ -105,8 +122,6 @@ def _find(looked: Looked, cwd: str | None, section: CommandGuard, resolver: Path
             looked.use = use_of(looked.argv, section, path)
     if looked.use is not None:
         _find_paths(looked, looked.use, resolver)
-        if looked.use.repository:
-            looked.found["repository"] = named_programs(looked.targets[looked.use.repository].path)
     _describe(looked)
 
 

@@ -19,10 +19,12 @@ from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.ports import Binding, Hand, Judge, Proposal, Recorded
 from agent_gate.sandbox.choice import Choice
+from agent_gate.sandbox.supervised import Unconfined
 from agent_gate.services.shell.acting import THREADS, Act, Places
 from agent_gate.services.shell.layering import IN_LAYERS, Layering, writes_of
-from agent_gate.services.shell.looking import look
+from agent_gate.services.shell.looking import Looked, look
 from agent_gate.services.shell.proposal import FileProposal
+from agent_gate.services.shell.reaching import look_below
 from agent_gate.services.shell.viewing import Viewer
 from agent_gate.toolkit import make_hand
 
@@ -63,14 +65,17 @@ class ShellService:
 
     async def _bind(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         policy = judge.policy
-        looked = await THREADS.run(partial(look, args, policy, self._resolver, self._working_dir))
+        around = self._around(policy)
+        looked = await THREADS.run(partial(look, args, policy, self._resolver, self._working_dir, around))
         section = policy.guards.shell_run
         sandbox = await self._choice.pick(section.sandbox) if section is not None else None
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
         looked.resources["writes"] = writes = writes_of(policy, looked.use)
         if writes in IN_LAYERS and sandbox is not None and not sandbox.layers:
             looked.found["layers"] = False
-        viewer = Viewer(policy, self._around(policy))
+        if isinstance(sandbox, Unconfined):
+            await self._look_below(looked, policy, around)
+        viewer = Viewer(policy, around)
         act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering)
         return Binding(
             (looked.signature,),
@@ -99,3 +104,10 @@ class ShellService:
             found={"files": {change.path: dict(change.found) for change in judged}},
             proposes=True,
         )
+
+    async def _look_below(self, looked: Looked, policy: Policy, around: Surroundings) -> None:
+        try:
+            await THREADS.run(partial(look_below, looked, policy, around, self._resolver))
+        except BaseException:
+            looked.release()
+            raise

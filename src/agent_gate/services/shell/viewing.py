@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from agent_gate.bindings.below import Below, Seen
 from agent_gate.bindings.descriptors import Descriptor, real_name
+from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.repository import Repository
 from agent_gate.model.policy import PathGuard, Policy
 from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, normal
 from agent_gate.policy.guards.paths import PathRules
@@ -17,8 +19,8 @@ from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.command import Access, Place, View
 from agent_gate.services.shell.layering import writes_of
 from agent_gate.services.shell.looking import Looked
+from agent_gate.services.shell.showing import GitFiles, Shown
 
-_FILE = {"type": "file"}
 _OWN_TO_SANDBOX = frozenset({"proc", "dev", "sys"})
 
 
@@ -31,40 +33,44 @@ class Viewer:
     def view(self, looked: Looked, use: Use) -> tuple[View, list[Descriptor]]:
         """The view, and the descriptors that it is made of besides those of what was looked at. May wait for a disk."""
         if use.reach is Reach.ALL:
-            places, held = self._of_all(use)
+            places, held = self._of_all(looked, use)
         else:
             places, held = self._of_named(looked, use), []
-        return View(tuple(places), tuple(_links(looked)), tuple(_passed_through(looked))), held
+        left_out = sum(place.access is Access.NONE for place in places)
+        return View(tuple(places), tuple(_links(looked)), tuple(_passed_through(looked)), left_out), held
 
     def _of_named(self, looked: Looked, use: Use) -> list[Place]:
-        """Exactly what was judged, by its descriptor; in directories that are read through, the rest is hidden."""
-        places: dict[str, Place] = {}
-        targets = {looked.targets[word] for word in use.reads}
-        for target in sorted(targets, key=lambda target: target.path):
-            if target.path == "/":
-                return [Place(path, Access.READ, True) for path in _top()]
-            if target.kind in ("file", "directory") and not _lies_below(target.path, places.values()):
+        """Exactly what was judged, by its descriptor; of what lies below a directory, what `fs.read` allows."""
+        named: dict[str, Place] = {}
+        for target in {looked.targets[word] for word in use.reads}:
+            if target.kind in ("file", "directory"):
                 is_directory = target.kind == "directory"
-                places[target.path] = Place(target.path, Access.READ, is_directory, target.descriptor.number)
-        if use.reach is Reach.NAMED:
-            return list(places.values())
-        folders = [place.path for place in places.values() if place.is_directory]
-        seen = self._below(self._opened(folders), folders)
-        return [*places.values(), *(_place(item) for item in seen if item.path not in places)]
+                named[target.path] = Place(target.path, Access.READ, is_directory, target.descriptor.number)
+        folders = sorted(place.path for place in named.values() if place.is_directory)
+        files = [place for _, place in sorted(named.items()) if not place.is_directory]
+        # Files last, because a directory on the way to one may be too far away to be shown.
+        return [*(_named(seen, named) for seen in self._folders(folders, use.reach)), *files]
 
-    def _of_all(self, use: Use) -> tuple[list[Place], list[Descriptor]]:
+    def _folders(self, folders: Sequence[str], reach: Reach) -> Iterator[Seen[Access]]:
+        """What does not descend by itself is shown what is near, soon; what does needs all of it, or nothing."""
+        starts = dict.fromkeys(path for folder in folders for path in (_top() if folder == "/" else [folder]))
+        if not starts:
+            return
+        shown = self._shown(named=folders)
+        if reach is Reach.NAMED:
+            for start in starts:
+                yield from self._below(shown, [start], near=True)
+        else:
+            yield from self._below(shown, starts)
+
+    def _of_all(self, looked: Looked, use: Use) -> tuple[list[Place], list[Descriptor]]:
         """All that the policy allows; what starts programs may also write where `fs.write` may."""
-        guards = self._policy.guards
-        readable = self._readable(hidden=bool(use.repository))
-        sections = [guards.fs_read]
-        writable: PathRules | None = None
-        if writes_of(self._policy, use) != "none" and guards.fs_write is not None:
-            sections.append(guards.fs_write)
-            writable = PathRules("fs.write", guards.fs_write, self._policy, self._around)
-        starts = [path for section in sections if section is not None for path in self._starts(section)]
+        shown = self._shown(looked.repository, writes=writes_of(self._policy, use) != "none")
+        starts = [path for section in shown.sections for path in self._starts(section)]
         places: list[Place] = []
         held: list[Descriptor] = []
-        for seen in self._below(readable, starts, writable):
+        found = self._below(shown, starts)
+        for seen in (*found, *self._below(shown, _apart(looked, found))):
             place = _place(seen)
             if place.access is not Access.NONE:
                 descriptor = _open(place.path)
@@ -75,37 +81,43 @@ class Viewer:
             places.append(place)
         return places, held
 
-    def _readable(self, *, hidden: bool) -> PathRules | None:
+    def _shown(self, repository: Repository | None = None, *, writes: bool = False, named: Sequence[str] = ()) -> Shown:
+        guards = self._policy.guards
+        readable = self._rules("fs.read", self._opened(named))
+        git = None
+        if repository is not None and guards.fs_read is not None:
+            inside = self._rules("fs.read", replace(guards.fs_read, allow_hidden=True))
+            git = GitFiles(repository, inside) if inside else None
+        writable = self._rules("fs.write", guards.fs_write) if writes else None
+        return Shown(readable, writable, self._own_files(), git, frozenset(named))
+
+    def _opened(self, named: Sequence[str]) -> PathGuard | None:
+        """The section of `fs.read`, with what a person agreed to among the directories that were named."""
         section = self._policy.guards.fs_read
+        if section is None or section.otherwise != "ask" or not named:
+            return section
+        return PathRules("fs.read", section, self._policy, self._around).opened(named)
+
+    def _rules(self, tool: str, section: PathGuard | None) -> PathRules | None:
+        """Nobody can be asked about each of the files below a directory: what would ask is not shown."""
         if section is None:
             return None
-        if hidden:
-            # A repository keeps all that git works with under names that begin with a dot.
-            section = replace(section, allow_hidden=True)
-        return PathRules("fs.read", section, self._policy, self._around)
+        return PathRules(tool, replace(section, otherwise="deny"), self._policy, self._around)
 
-    def _opened(self, folders: Iterable[str]) -> PathRules | None:
-        readable = self._readable(hidden=False)
-        return readable and PathRules("fs.read", readable.opened(folders), self._policy, self._around)
+    def _own_files(self) -> OwnFiles | None:
+        """None while no file of the gate's own has a second name, which no walk needs to look for then."""
+        own = OwnFiles((*self._around.secret, *self._around.protected))
+        return own if own.any_linked() else None
 
-    def _below(
-        self, readable: PathRules | None, starts: Iterable[str], writable: PathRules | None = None
-    ) -> list[Seen[Access]]:
-        def access(path: str) -> Access:
-            if writable is not None and writable.judge(path, _FILE)[1] is None:
-                return Access.WRITE
-            if readable is not None and readable.judge(path, _FILE)[1] is None:
-                return Access.READ
-            return Access.NONE
-
-        sections = [rules.section for rules in (readable, writable) if rules is not None]
-        return Below(access, Access.NONE, self._can_differ(sections)).look(starts)
+    def _below(self, shown: Shown, starts: Iterable[str], *, near: bool = False) -> list[Seen[Access]]:
+        can_differ = _always if shown.looks_at_files else self._can_differ(shown.sections)
+        return Below(shown.access, Access.NONE, can_differ).look(starts, near=near)
 
     def _can_differ(self, sections: Sequence[PathGuard]) -> Callable[[str], bool]:
         """Whether something below a directory may be treated otherwise than the directory itself."""
         around = self._around
         if not all(section.allow_hidden for section in sections):
-            return lambda _: True
+            return _always
         own = [*around.protected, *around.secret]
         denied = [source for section in sections for source in section.deny_paths]
         for pattern in self._patterns((*denied, *self._policy.protected_paths), denies=True):
@@ -134,6 +146,16 @@ class Viewer:
                 yield pattern.fixed
 
 
+def _apart(looked: Looked, found: Iterable[Seen[Access]]) -> list[str]:
+    """Where a repository keeps its own things inside of another one's, which are hidden: as a submodule does."""
+    hidden = tuple(f"{seen.path}/" for seen in found if seen.level is Access.NONE)
+    return [path for path in looked.repository.directories if path.startswith(hidden)] if looked.repository else []
+
+
+def _always(_: str) -> bool:
+    return True
+
+
 def _covers_all(pattern: PathPattern) -> bool:
     """Whether it matches whatever lies below its fixed part, at any depth."""
     return pattern.matches(f"{pattern.fixed}/\0") and pattern.matches(f"{pattern.fixed}/\0/\0")
@@ -145,6 +167,11 @@ def _top() -> list[str]:
 
 def _place(seen: Seen[Access]) -> Place:
     return Place(seen.path, seen.level, seen.is_directory)
+
+
+def _named(seen: Seen[Access], named: Mapping[str, Place]) -> Place:
+    """By its descriptor, unless this is the mask that hides it as a part of something else that was named."""
+    return named.get(seen.path, _place(seen)) if seen.level is not Access.NONE else _place(seen)
 
 
 def _open(path: str) -> Descriptor | None:
@@ -173,7 +200,3 @@ def _passed_through(looked: Looked) -> Iterator[str]:
             if name == ".." and at:
                 passed = "/".join(names[:at])
                 yield normal(passed if word.startswith("/") else f"{looked.cwd}/{passed}") or "/"
-
-
-def _lies_below(path: str, places: Iterable[Place]) -> bool:
-    return any(place.is_directory and path.startswith(f"{place.path}/") for place in places)

@@ -225,7 +225,7 @@ def test_a_word_that_may_be_a_revision_is_judged_only_where_a_file_of_that_name_
 def test_a_repository_that_names_programs_is_refused() -> None:
     found = {"repository": ["core.fsmonitor"]}
     assert said(["git", "status"], found=found, paths={".": ("/srv/app", "directory")}) == (
-        "executable_denied: the repository's own configuration names programs or files (core.fsmonitor);"
+        "executable_denied: the repository's own configuration may name programs or files (core.fsmonitor);"
         " take that out of its configuration, or name git in unchecked_executables of shell.run"
     )
 
@@ -268,3 +268,14 @@ def test_without_a_sandbox_nothing_runs_unless_the_policy_says_so() -> None:
 )
 def test_the_signature_tells_every_word_apart(argv: list[str], signature: str) -> None:
     assert signature_of(argv) == signature
+
+
+def test_what_lies_below_and_may_not_be_read_is_named_where_no_sandbox_hides_it() -> None:
+    names, here = ("grep",), {".": ("/srv/app", "directory")}
+    words = ["grep", "-r", "x", "."]
+    assert said(words, allow_executables=names, paths=here, sandbox="off") == "allow grep"
+    unshown = {"unshown": "/srv/app/.env"}
+    assert said(words, allow_executables=names, paths=here, sandbox="off", found=unshown) == (
+        "path_denied: `grep` would read `/srv/app/.env` too, which fs.read does not allow, and no sandbox hides it;"
+        " name files, or a directory without such files, or remove `sandbox: off` of shell.run"
+    )

@@ -16,9 +16,9 @@ from agent_gate.policy.guards.programs.reading import READING
 from agent_gate.policy.guards.programs.sed import sed
 from agent_gate.policy.guards.programs.talking import TALKING, VersionOnly
 
-__all__ = ["Program", "Reach", "Refused", "Use", "is_wrapper", "program_named", "why_refused"]
+__all__ = ["PROGRAMS", "Program", "Reach", "Refused", "Use", "is_wrapper", "program_named", "why_refused"]
 
-_PROGRAMS: Mapping[str, Program] = {
+PROGRAMS: Mapping[str, Program] = {
     **READING,
     **LISTING,
     **TALKING,
@@ -37,7 +37,7 @@ _WRAPPERS = names(
     "unbuffer chroot unshare nsenter strace ltrace gdb perf time watch busybox toybox coreutils script expect",
     "flock ssh scp rsync make ninja cmake docker podman kubectl systemd-run systemctl at batch crontab socat ncat",
     "nc netcat entr exec command eval prlimit numactl capsh bwrap firejail proot fakeroot faketime tini dumb-init",
-    "ld.so pager less more man vi vim nvim nano emacs ed ex",
+    "ld.so pager man vi vim nvim nano emacs ed ex",
 )
 _VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)-?[0-9][0-9.]*")
 
@@ -46,7 +46,7 @@ _VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)-?[0-9][0-9.]*")
 def program_named(name: str) -> Program | None:
     """What is known of a program's command line; `python3.12` is read like `python`."""
     versioned = _VERSIONED.fullmatch(name)
-    return _PROGRAMS.get(versioned[1] if versioned else name)
+    return PROGRAMS.get(versioned[1] if versioned else name)
 
 
 def is_wrapper(name: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent_gate.policy.guards.programs.grammar import names
+
 # Neither --output, --ext-diff nor --textconv; -O names a file of its own.
 _DIFF = (
     "-p -u -s -U? -B? -M? -C? -D -l= -S= -G= -R -a -b -w -I= -W -z -0 -1 -2 -3 -m -c --patch --no-patch --unified="
@@ -19,22 +21,26 @@ _DIFF = (
     " --compact-summary --ws-error-highlight= --cc --combined-all-paths --diff-merges= --no-diff-merges"
     " --merge-base --cached --staged --base --ours --theirs --ita-invisible-in-index --skip-to= --rotate-to="
 )
-# No --show-signature, which starts gpg, and no --stdin.
+# No --show-signature, which starts gpg, no --alternate-refs, which can, and no --stdin. Neither --full-diff nor -L,
+# which show files that no pathspec keeps out.
 _REVISIONS = (
     "-n= -# -i -E -F -P -g --max-count= --skip= --since= --after= --until= --before= --since-as-filter= --max-age="
     " --min-age= --author= --committer= --grep= --grep-reflog= --all-match --invert-grep --regexp-ignore-case"
     " --basic-regexp --extended-regexp --fixed-strings --perl-regexp --merges --no-merges --min-parents= --max-parents="
     " --no-min-parents --no-max-parents --first-parent --exclude-first-parent-only --not --all --branches? --tags?"
-    " --remotes? --glob= --exclude= --exclude-hidden= --reflog --alternate-refs --ignore-missing --cherry-mark"
+    " --remotes? --glob= --exclude= --exclude-hidden= --reflog --ignore-missing --cherry-mark"
     " --cherry-pick --left-only --right-only --cherry --walk-reflogs --merge --boundary --simplify-by-decoration"
     " --show-pulls --full-history --dense --sparse --simplify-merges --ancestry-path? --date-order"
     " --author-date-order --topo-order --reverse --no-walk? --do-walk --oneline --pretty? --format= --abbrev-commit"
     " --no-abbrev-commit --encoding= --expand-tabs? --no-expand-tabs --notes? --no-notes --relative-date --date="
-    " --parents --children --left-right --graph --no-graph --show-linear-break? --count --full-diff --follow"
+    " --parents --children --left-right --graph --no-graph --show-linear-break? --count --follow"
     " --decorate? --no-decorate --decorate-refs= --decorate-refs-exclude= --source --mailmap --no-mailmap"
-    " --use-mailmap --no-use-mailmap --log-size -L= --clear-decorations --show-notes? --no-standard-notes"
+    " --use-mailmap --no-use-mailmap --log-size --clear-decorations --show-notes? --no-standard-notes"
 )
 _LOG = f"{_REVISIONS} {_DIFF}"
+_REFERENCES = "-g --walk-reflogs --all --branches? --tags? --remotes? --glob= --reflog --follow"
+# Nothing by which `git show` finds objects by itself: it would print whatever they are.
+_SHOW = " ".join(name for name in _LOG.split() if name not in _REFERENCES.split())
 _REFS = "--sort= --format= --contains= --no-contains= --merged= --no-merged= --points-at= --ignore-case -i"
 
 COMMANDS: Mapping[str, str] = {
@@ -49,13 +55,15 @@ COMMANDS: Mapping[str, str] = {
         " --abbrev= --no-abbrev --omit-empty"
     ),
     "cat-file": "-t -s -p -e --allow-unknown-type",
-    "check-ignore": "-q -v -n --quiet --verbose --non-matching --no-index",
+    "check-ignore": "-q --quiet --no-index",
+    # Without --path, which would expand a value.
+    "config": "--get= --get-all= --bool --int --type= -z --null --local",
     "count-objects": "-v -H --verbose --human-readable",
     "describe": (
-        "--tags --all --long --abbrev= --always --dirty? --exact-match --match= --exclude= --first-parent"
+        "--tags --all --long --abbrev= --always --exact-match --match= --exclude= --first-parent"
         " --contains --candidates= --debug"
     ),
-    "diff": f"{_DIFF} --no-index --follow",
+    "diff": f"{_DIFF} --no-index",
     "diff-files": _DIFF,
     "diff-index": _DIFF,
     "diff-tree": f"{_DIFF} -r -t --root -v --pretty? --format= --no-commit-id --always --date= --notes? --no-notes",
@@ -95,11 +103,13 @@ COMMANDS: Mapping[str, str] = {
         " --disambiguate= --local-env-vars"
     ),
     "shortlog": f"{_LOG} -n -s -e -c -w? --numbered --summary --email --group= --committer",
-    "show": _LOG,
+    "show": _SHOW,
     "show-ref": "-d -s? -q --head --heads --branches --tags --dereference --hash? --verify --abbrev? --quiet",
-    "stash": _LOG,
+    "stash list": _LOG,
+    "stash show": _DIFF,
+    # No -v, which shows contents that no pathspec keeps out.
     "status": (
-        "-s -b -u? -z -v --short --branch --show-stash --porcelain? --long --verbose --untracked-files? --ignored?"
+        "-s -b -u? -z --short --branch --show-stash --porcelain? --long --untracked-files? --ignored?"
         " --ignore-submodules? --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames"
         " --find-renames? --null"
     ),
@@ -107,5 +117,21 @@ COMMANDS: Mapping[str, str] = {
     "tag": f"-l -n? --list {_REFS} --column? --no-column --color? --omit-empty",
     "version": "--build-options",
     "whatchanged": _LOG,
+    "worktree list": "-v -z --verbose --porcelain",
 }
-"""What each takes; commands that write, fetch, start programs or show configuration are not here."""
+"""What each takes; commands that write, fetch or start programs are not here."""
+
+CONTENTS = names(_DIFF.replace("=", "").replace("?", "")) - names(
+    "-0 -1 -2 -3 -s -z --no-patch --color --no-color --abbrev --no-abbrev --no-ext-diff --no-textconv --no-renames"
+)
+"""Options of commands that walk history by which they show contents, or find by them."""
+NAMES = names(
+    "--name-only --name-status --stat --numstat --shortstat --summary --dirstat --raw --compact-summary --diff-filter"
+    " -M --find-renames --full-index"
+)
+"""Those of them by which no more than names and numbers are shown."""
+FORMATS = CONTENTS & names(
+    "-p -u -U --patch --unified --raw --patch-with-raw --patch-with-stat --stat --numstat --shortstat --dirstat"
+    " --summary --name-only --name-status --word-diff --color-words --check --binary --compact-summary --cumulative"
+)
+"""Those that say how a difference is shown."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from agent_gate.policy.guards.programs.git_words import Line
 
 
 class Reach(Enum):
@@ -30,6 +34,10 @@ class Use(NamedTuple):
     repository: str = ""
     """The directory from which it looks for a git repository, whose own configuration can name programs."""
     starts_programs: bool = False
+    follows: bool = False
+    """It prints what comes, and never ends by itself: the end of its time is how it ends."""
+    git: Line | None = None
+    """For git, its command line taken apart."""
 
 
 class Refused(Exception):
@@ -75,7 +83,8 @@ class Syntax:
         self._specs = (*specs, common)
 
     @cached_property
-    def _kinds(self) -> dict[str, str]:
+    def kinds(self) -> dict[str, str]:
+        """The names, each with what its value is."""
         names = " ".join(self._specs).split()
         return {name.rstrip("=@?"): name[len(name.rstrip("=@?")) :] for name in names}
 
@@ -103,7 +112,7 @@ class Syntax:
 
     def split(self, word: str) -> list[tuple[str, str, str | None]]:
         """The options in one word, each with its kind and the value that is attached to it."""
-        kinds = self._kinds
+        kinds = self.kinds
         kind = kinds.get(word)
         if kind is not None:
             return [(word, kind, None)]
@@ -121,7 +130,7 @@ class Syntax:
         found: list[tuple[str, str, str | None]] = []
         for at, letter in enumerate(word[1:], 1):
             name = f"-{letter}"
-            kind = self._kinds.get(name)
+            kind = self.kinds.get(name)
             if kind is None:
                 raise Refused(f"`{name}` is not an option that it may be given")
             if kind != _FLAG:
@@ -149,16 +158,26 @@ class Reader:
         texts: int = 0,
         instead_of_texts: str = "",
         operands_max: int | None = None,
+        follows: str = "",
+        expands_at: bool = False,
+        parted: str = "",
     ) -> None:
-        """`below` names the options that make it descend; `texts` counts the operands before the first file."""
-        self._syntax = Syntax(*specs)
+        """`below` names the options that make it descend; `texts` counts the operands before the first file.
+
+        `follows` names those with which it never ends, `parted` those whose value is never in the same word, and
+        `expands_at` says that it takes words out of a file where one begins with `@`.
+        """
+        self.syntax = Syntax(*specs)
         self._reach, self._below = reach, frozenset(below.split())
         self._default, self._default_below = default, default_below
         self._texts, self._instead = texts, frozenset(instead_of_texts.split())
         self._operands_max = operands_max
+        self._follows, self._expands_at = frozenset(follows.split()), expands_at
+        self._parted = re.compile(f"-[^-]*[{parted}].") if parted else None
 
     def __call__(self, words: Sequence[str], /) -> Use:
-        options, operands, paths = read = self._syntax.read(words)
+        self._check(words)
+        options, operands, paths = read = self.syntax.read(words)
         _check_count(operands, self._operands_max)
         reach = Reach.BELOW if options and read.has(self._below) else self._reach
         if self._texts and not read.has(self._instead):
@@ -166,20 +185,33 @@ class Reader:
         if not operands:
             default = self._default_below if reach is Reach.BELOW and self._default_below else self._default
             operands = (default,) if default else ()
-        elif "-" in operands:
-            operands = tuple(word for word in operands if word != "-")
-        return Use(paths + operands if paths else operands, (), reach)
+        mentions: tuple[str, ...] = ()
+        if "-" in operands:
+            # Standard input, which is empty here; some programs take it for a file of that name.
+            operands, mentions = tuple(word for word in operands if word != "-"), ("-",)
+        follows = bool(options) and read.has(self._follows)
+        return Use(paths + operands if paths else operands, mentions, reach, follows=follows)
+
+    def _check(self, words: Sequence[str]) -> None:
+        if self._expands_at:
+            for word in words:
+                if word[:1] == "@":
+                    raise Refused(f"`{word}` would be read as a file of further words")
+        if self._parted:
+            for word in words:
+                if self._parted.match(word):
+                    raise Refused(f"`{word}` holds an option whose value stands in the next word; part them")
 
 
 class Talker:
     """A program that reads no file: its operands are texts."""
 
     def __init__(self, *specs: str, operands_max: int | None = None) -> None:
-        self._syntax = Syntax(*specs)
+        self.syntax = Syntax(*specs)
         self._operands_max = operands_max
 
     def __call__(self, words: Sequence[str], /) -> Use:
-        read = self._syntax.read(words)
+        read = self.syntax.read(words)
         _check_count(read.operands, self._operands_max)
         return Use(read.paths)
 

@@ -14,7 +14,7 @@ _FLAGS = names(
 )
 _WITH_VALUES = {"--arg": 2, "--argjson": 2, "--indent": 1}
 _LETTERS = re.compile(r"-[rcneSsajMCR]+")
-_MODULES = re.compile(r"\b(import|include|modulemeta)\b")
+_MODULES = re.compile(r"(?<!\.)\b(import|include|modulemeta)\b")
 
 
 def jq(words: Sequence[str], /) -> Use:

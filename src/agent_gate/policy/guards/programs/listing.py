@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from agent_gate.policy.guards.programs.grammar import Program, Reach, Reader, Refused, Use, names
+from agent_gate.policy.guards.programs.grammar import Program, Reach, Reader, Refused, Syntax, Use, names
 
 _LS = Reader(
     "-a -A -b -B -c -C -d -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -Z -1",
@@ -73,6 +73,14 @@ def _compared(words: Sequence[str]) -> list[str]:
     return paths
 
 
+_WHICH = Syntax("-a", common="")
+
+
+def which(words: Sequence[str], /) -> Use:
+    """Names of programs; one with a slash in it is a path."""
+    return Use(tuple(word for word in _WHICH.read(words).operands if "/" in word))
+
+
 LISTING: Mapping[str, Program] = {
     "df": Reader(
         "-a -h -H -i -k -l -P -T -B= -t= -x= --all --block-size= --human-readable --si --inodes --local --no-sync",
@@ -104,6 +112,8 @@ LISTING: Mapping[str, Program] = {
         "--charset= --filelimit= --timefmt= --sort? --filesfirst",
         reach=Reach.BELOW,
         default=".",
+        parted="LPI",
     ),
     "vdir": _LS,
+    "which": which,
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_gate.policy.guards.programs.grammar import Program, Reach, Reader
+from agent_gate.policy.guards.programs.hex import xxd
+from agent_gate.policy.guards.programs.pagers import PAGERS
 
 _GREP = Reader(
     "-E -F -G -P -i -y -v -w -x -c -L -l -o -q -s -b -H -h -n -T -Z -a -I -U -z -r -R -# -e= -f@ -m= -A= -B= -C=",
@@ -38,7 +40,7 @@ _RIPGREP = Reader(
     texts=1,
     instead_of_texts="-e -f --regexp --file --files --type-list",
 )
-# No --paginate, which starts a program.
+# No --paginate, which starts a program. Where one operand is a directory, files in it are read.
 _DIFF = Reader(
     "-q -s -c -u -e -n -y -t -T -i -E -Z -b -w -B -a -d -r -N -H -p -P -# -C= -U= -W= -I= -F= -x= -X@ -S= -D=",
     "--normal --brief --report-identical-files --context? --unified? --ed --rcs --side-by-side --width=",
@@ -48,12 +50,14 @@ _DIFF = Reader(
     "--starting-file= --from-file@ --to-file@ --ignore-case --ignore-tab-expansion --ignore-trailing-space",
     "--ignore-space-change --ignore-all-space --ignore-blank-lines --ignore-matching-lines= --text",
     "--strip-trailing-cr --ifdef= --minimal --horizon-lines= --speed-large-files --color? --palette=",
-    below="-r --recursive",
+    # Two directories are compared file by file without -r, too.
+    reach=Reach.BELOW,
 )
 _DIGEST = Reader("-b -t -z --binary --text --tag --zero -l= --length=")
 _ENCODE = Reader("-d -i -w= --decode --ignore-garbage --wrap=", operands_max=1)
 
 READING: Mapping[str, Program] = {
+    **PAGERS,
     "base32": _ENCODE,
     "base64": _ENCODE,
     "b2sum": _DIGEST,
@@ -123,12 +127,15 @@ READING: Mapping[str, Program] = {
         "--random-sort --reverse --sort= --version-sort --check? --merge --stable --unique --zero-terminated --key=",
         "--field-separator= --buffer-size= --parallel= --batch-size= --debug",
     ),
-    "strings": Reader("-a -f -n= -t= -e= -o -w -d -s= --all --print-file-name --bytes= --radix= --encoding= -#"),
+    "strings": Reader(
+        "-a -f -n= -t= -e= -o -w -d -s= --all --print-file-name --bytes= --radix= --encoding= -#", expands_at=True
+    ),
     "sum": Reader("-r -s --sysv"),
     "tac": Reader("-b -r -s= --before --regex --separator="),
-    # Neither -f nor --follow, which never end.
     "tail": Reader(
-        "-c= -n= -q -v -z -# --bytes= --lines= --quiet --silent --verbose --zero-terminated",
+        "-c= -n= -q -v -z -# --bytes= --lines= --quiet --silent --verbose --zero-terminated -f -F --follow? --retry",
+        "-s= --sleep-interval=",
+        follows="-f -F --follow",
     ),
     "unexpand": Reader("-a -t= --all --first-only --tabs="),
     # Its second operand would be written.
@@ -138,6 +145,5 @@ READING: Mapping[str, Program] = {
         operands_max=1,
     ),
     "wc": Reader("-c -m -l -L -w --bytes --chars --lines --max-line-length --words --total="),
-    # It reads its own way of options: one word each. Its second operand would be written, and -r writes it too.
-    "xxd": Reader("-a -b -C -c= -e -E -g= -i -l= -n= -o= -p -s= -u -d -v", operands_max=1),
+    "xxd": xxd,
 }

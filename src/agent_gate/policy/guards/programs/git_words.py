@@ -1,0 +1,137 @@
+"""git: the words with which a command line is really run, so that git reads them as they were judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from agent_gate.policy.guards.programs.git_revisions import Tracked, commits, entry, is_pathspec, is_plain_path
+from agent_gate.policy.guards.programs.grammar import Refused, Syntax
+
+
+class Shape(Enum):
+    """What the operands of a command are."""
+
+    PLAIN = "plain"
+    """Nothing that git prints the content of: the words are run as they are."""
+    COMMITS = "commits"
+    """Commits, then paths."""
+    OBJECTS = "objects"
+    """Commits or `REV:PATH`, then paths."""
+    WALK = "walk"
+    """References whose logs are walked, then paths."""
+    PATHS = "paths"
+    """Paths."""
+    BLAME = "blame"
+    """A commit, if any, then one path."""
+
+
+class Word(NamedTuple):
+    text: str
+    is_option: bool = False
+
+
+class Line(NamedTuple):
+    """A command line of git, taken apart."""
+
+    start: tuple[str, ...]
+    """What stands before the command, and the command."""
+    words: tuple[Word, ...] = ()
+    """Options, each with its value attached, and operands, in the order in which they came."""
+    after: tuple[str, ...] | None = None
+    """What follows `--`, where there is one."""
+    shape: Shape = Shape.PLAIN
+    filters: bool = False
+    """Whether what fs.read does not allow must be kept out by pathspecs."""
+    commits_max: int | None = None
+    """Operands beyond so many are paths."""
+    directory: str = ""
+    """Where `-C` leads."""
+    tells_addresses: bool = False
+    outside: bool = False
+    """`--no-index`: it compares files that no repository need hold."""
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return tuple(word.text for word in self.words if not word.is_option)
+
+    def tracked(self) -> tuple[Tracked, ...]:
+        """Paths that are judged whether or not such a file exists today."""
+        if self.shape is Shape.BLAME:
+            # It takes its path as it stands.
+            return tuple(Tracked(path, path) for path in (self.operands[-1:] if self.after is None else self.after))
+        found = [Tracked(path, path) for path in self.after or () if is_plain_path(path)]
+        if self.shape is Shape.OBJECTS:
+            found += [named[1] for word in self.operands if not is_pathspec(word) and (named := entry(word))]
+        return tuple(found)
+
+    def run(self, is_path: Callable[[str], bool], pathspecs: Sequence[str]) -> list[str]:
+        """The words after the program; `is_path` tells which operands git takes for paths."""
+        assert self.shape is not Shape.PLAIN
+        if self.shape is Shape.BLAME:
+            return [*self.start, *self._blame()]
+        before: list[str] = []
+        paths: list[str] = []
+        revisions = 0
+        for text, is_option in self.words:
+            if is_option:
+                before.append(text)
+            elif paths or revisions == self._most or (self.after is None and is_path(text)):
+                paths.append(text)
+            else:
+                before.append(self._revision(text))
+                revisions += 1
+        return [*self.start, *before, "--", *paths, *(self.after or ()), *pathspecs]
+
+    @property
+    def _most(self) -> int | None:
+        return 0 if self.shape is Shape.PATHS else self.commits_max
+
+    def check(self) -> None:
+        """Raises Refused where no reading of an operand can be judged."""
+        if self.shape is Shape.BLAME:
+            self._blame()
+        elif self.shape is not Shape.PLAIN:
+            for text in self.operands[: self._most]:
+                if self.after is not None or not is_pathspec(text):
+                    self._revision(text)
+
+    def _revision(self, text: str) -> str:
+        if self.shape is Shape.OBJECTS and (named := entry(text)):
+            return named[0]
+        return commits(text, peels=self.shape is not Shape.WALK)
+
+    def _blame(self) -> list[str]:
+        operands, after = self.operands, self.after
+        revisions, paths = (operands[:-1], operands[-1:]) if after is None else (operands, after)
+        if len(paths) != 1 or len(revisions) > 1:
+            raise Refused("it takes one file, after the commit if there is one")
+        options = [word.text for word in self.words if word.is_option]
+        return [*options, *map(commits, revisions), "--", *paths]
+
+
+def take_apart(syntax: Syntax, words: Sequence[str]) -> tuple[tuple[Word, ...], tuple[str, ...] | None]:
+    """Options with their values attached, so that git cannot take a value for an operand; and what follows `--`."""
+    found: list[Word] = []
+    waiting = iter(words)
+    for word in waiting:
+        if word == "--":
+            return tuple(found), tuple(waiting)
+        if word[:1] != "-" or word == "-":
+            found.append(Word(word))
+            continue
+        for name, kind, value in syntax.split(word):
+            given = next(waiting) if kind in ("=", "@") and value is None else value
+            found += [Word(text, True) for text in _attached(name, given)]
+    return tuple(found), None
+
+
+def _attached(name: str, value: str | None) -> tuple[str, ...]:
+    if value is None:
+        return (name,)
+    if name.startswith("--"):
+        return (f"{name}={value}",)
+    if name == "-#":
+        return (f"-{value}",)
+    return (f"{name}{value}",) if value else (name, "")
