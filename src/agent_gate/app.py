@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_gate.bindings.own_files import Start, find_own, note_own
-from agent_gate.bindings.own_watch import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.ownership import Start, find_own, note_own
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.bindings.surroundings import look_around, real_directory
 from agent_gate.config import load_policy
@@ -87,7 +87,7 @@ async def open_gate(
 
     Relative paths begin at `working_dir`. No tool reaches the files of the ledger, nor `own_files`, such as a config;
     none writes the file that `policy` names, nor `protected_files`. Both hold for whatever else is the gate's own: see
-    `bindings/own_files.py`.
+    `bindings/ownership.py`.
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
     `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
@@ -160,7 +160,7 @@ class Standing:
         self.working_dir = working_dir
         named = (policy,) if isinstance(policy, str | Path) else ()
         self._start = Start.of(working_dir, [db], secret_files, [*named, *protected_files])
-        self._own = OwnFiles(partial(find_own, self._start))
+        self._own = OwnWatch(partial(find_own, self._start))
 
     def judge(self, policy: Policy) -> Judge:
         """Knows the gate's own files as of now; those that come later are found when a path is resolved."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import uvloop
 
 from agent_gate.app import Standing, open_gate
-from agent_gate.bindings.own_files import Named, named_by
+from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.bindings.surroundings import real_directory
 from agent_gate.chain.configured import OUTBOUND, check_chains, refs_of, registry_of
 from agent_gate.chain.executor import Bounds

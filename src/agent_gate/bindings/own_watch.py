@@ -1,27 +1,26 @@
-"""The gate's own files as they are now, by name and by identity: a hard link or a mount does not hide them."""
+"""The gate's own files as they are now: what has become one since a policy came into force is noticed here."""
 
 from __future__ import annotations
 
 import os
-import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from agent_gate.bindings.own_files import Own
+from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.ownership import Own
 from agent_gate.policy.guards.surroundings import covering
 
 FRESH_S = 1.0
-"""How old the list may be for a file that has one name; one with several names could have got them just now."""
-FILES_MAX = 10_000
+"""How old what was found may be."""
 
 
-class OwnFiles:
-    def __init__(self, look: Callable[[], Own] = Own) -> None:
-        """`look` finds them; what it says is used for a while."""
-        self._look_for = look
+class OwnWatch:
+    def __init__(self, find: Callable[[], Own] = Own) -> None:
+        """`find` looks for them; what it says is used for a while."""
+        self._find = find
         self._own = Own()
         self._kinds: dict[str, str] = {}
-        self._by_identity: dict[tuple[int, int], str] = {}
+        self._identities = OwnFiles(())
         self._looked_at = float("-inf")
 
     def now(self) -> Own:
@@ -31,9 +30,12 @@ class OwnFiles:
 
     def look(self) -> Own:
         """As of now."""
-        self._own = own = self._look_for()
-        self._kinds = {**dict.fromkeys(own.unwritten, "protected"), **dict.fromkeys(own.secret, "secret")}
-        self._identify()
+        own = self._find()
+        if own != self._own:
+            self._kinds = {**dict.fromkeys(own.unwritten, "protected"), **dict.fromkeys(own.secret, "secret")}
+            # What counts by name alone is left out: it may be thousands of files, and hard links are never written.
+            self._identities = OwnFiles((*own.protected, *own.secret))
+            self._own = own
         self._looked_at = time.monotonic()
         return own
 
@@ -46,36 +48,8 @@ class OwnFiles:
     def name_of(self, status: os.stat_result, name: str) -> str | None:
         """The own file that this is another name of; None for any other file, and for our name itself."""
         self._refresh()
-        if status.st_nlink > 1:
-            self._identify()
-        own = self._by_identity.get((status.st_dev, status.st_ino))
-        return None if own == name else own
+        return self._identities.name_of(status, name)
 
     def _refresh(self) -> None:
         if time.monotonic() - self._looked_at > FRESH_S:
             self.look()
-
-    def _identify(self) -> None:
-        """What counts by name alone is left out: it may be thousands of files, and hard links are never written."""
-        own = self._own
-        self._by_identity = dict(_identities((*own.protected, *own.secret), folders=True))
-
-
-def _identities(paths: Iterable[str], *, folders: bool) -> Iterator[tuple[tuple[int, int], str]]:
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except OSError:
-            continue
-        if stat.S_ISREG(status.st_mode):
-            yield (status.st_dev, status.st_ino), path
-        elif folders and stat.S_ISDIR(status.st_mode):
-            yield from _identities(_entries(path), folders=False)
-
-
-def _entries(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.path for entry, _ in zip(entries, range(FILES_MAX), strict=False)]
-    except OSError:
-        return []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from agent_gate.bindings import openat2
 from agent_gate.bindings.descriptors import Descriptor, real_name
-from agent_gate.bindings.own_watch import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.bindings.walk import Walked, walk
 from agent_gate.model.errors import PolicyDeniedError, ToolError
 from agent_gate.model.limits import PATH_BYTES_MAX
@@ -78,10 +78,10 @@ class Target(NamedTuple):
 class PathResolver:
     """Resolves paths as one gate sees them: relative to its working directory."""
 
-    def __init__(self, working_dir: str, own_files: OwnFiles | None = None, *, by_walking: bool = False) -> None:
+    def __init__(self, working_dir: str, own_files: OwnWatch | None = None, *, by_walking: bool = False) -> None:
         """`by_walking` does without openat2, as where there is none."""
         self._base = f"{working_dir}/".encode()
-        self._own_files = own_files or OwnFiles()
+        self._own_files = own_files or OwnWatch()
         self._walks = by_walking or not openat2.is_available()
         self._at_once = not self._walks and openat2.is_available_at_once()
 

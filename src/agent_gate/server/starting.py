@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from agent_gate.bindings.own_files import Named, named_by
+from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.chain.configured import check_chains
 from agent_gate.config import Config, GatewayConfig, load_config, load_policy
 from agent_gate.doors.http import is_loopback

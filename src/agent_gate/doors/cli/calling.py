@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Agent, Outcome, load_policy, open_gate
-from agent_gate.bindings.own_files import named_by
+from agent_gate.bindings.ownership import named_by
 from agent_gate.config import load_config
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
 from agent_gate.ledger.reader import open_reader

@@ -25,7 +25,7 @@ from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
 
 if TYPE_CHECKING:
-    from agent_gate.bindings.own_watch import OwnFiles
+    from agent_gate.bindings.own_watch import OwnWatch
 
 JUDGES_MAX = 64
 """How many policies are kept compiled."""
@@ -55,7 +55,7 @@ class Judges:
         self._path = path
         self._of_file: Policy | None = None
         self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
-        self._own: dict[str, OwnFiles] = {}
+        self._own: dict[str, OwnWatch] = {}
 
     def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
         """The judge for a policy, the file's if none is given, that stands in a working directory."""
@@ -67,10 +67,10 @@ class Judges:
                 self._judges.popitem(last=False)
         return judge
 
-    def own_files(self, working_dir: str) -> OwnFiles:
+    def own_files(self, working_dir: str) -> OwnWatch:
         """Those of a run that would be started here: with this policy and the ledger that it would write to."""
-        from agent_gate.bindings.own_files import Start, find_own
-        from agent_gate.bindings.own_watch import OwnFiles
+        from agent_gate.bindings.own_watch import OwnWatch
+        from agent_gate.bindings.ownership import Start, find_own
 
         own = self._own.get(working_dir)
         if own is None:
@@ -78,7 +78,7 @@ class Judges:
                 self._own.clear()
             ledger = os.environ.get("AGENT_GATE_DB") or DEFAULT_LEDGER
             start = Start.of(working_dir, [] if "://" in ledger else [ledger], protected=[self._path])
-            own = self._own[working_dir] = OwnFiles(partial(find_own, start))
+            own = self._own[working_dir] = OwnWatch(partial(find_own, start))
         return own
 
     def _standing(self, policy: Policy, working_dir: str) -> Judge:

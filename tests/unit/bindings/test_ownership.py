@@ -13,7 +13,7 @@ import pytest
 from agent_gate.bindings import installation as installation_module
 from agent_gate.bindings.agent_settings import settings_of_agents
 from agent_gate.bindings.installation import PACKAGE, installation
-from agent_gate.bindings.own_files import Start, find_own, named_by
+from agent_gate.bindings.ownership import Start, find_own, named_by
 from agent_gate.bindings.workplace import Found, look_into
 from agent_gate.config.settings import AnchorConfig, GatewayConfig, StorageConfig, TLSConfig
 from agent_gate.model.ledger_names import ledger_names
