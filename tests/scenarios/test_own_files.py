@@ -243,6 +243,13 @@ async def test_a_configuration_that_comes_later_is_protected_and_the_record_says
         assert entries(gate, "settled")[-1]["body"]["facts"]["found"]["own"] == "secret"
 
 
+async def test_what_init_makes_elsewhere_is_out_of_reach_before_it_is_ever_started(work: Path) -> None:
+    new = work.parent / "new"
+    await asyncio.to_thread(command, "init", new, "--db", new / "gate.db")
+    calls: list[Call] = [("fs.read", {"path": f"{new}/{name}"}) for name in ("config.yaml", "gate.db", "policy.yaml")]
+    assert await by_library(work, calls) == [PROTECTED, PROTECTED, None]
+
+
 async def test_a_home_that_cannot_be_written_does_not_stop_a_start(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (work / "file").write_text("")
     for state in ("/proc/nowhere", str(work / "file"), "relative"):

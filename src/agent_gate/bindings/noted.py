@@ -32,12 +32,15 @@ def state_directory() -> str:
 
 def noted() -> tuple[Noted, ...]:
     """What is on the list; nothing where there is none."""
-    path = os.path.join(state_directory(), _LIST)
+    directory = state_directory()
+    if not directory:
+        return ()
+    path = os.path.join(directory, _LIST)
     try:
         status = os.stat(path)
+        return _read(path, (status.st_ino, status.st_mtime_ns, status.st_size))
     except OSError:
         return ()
-    return _read(path, (status.st_ino, status.st_mtime_ns, status.st_size))
 
 
 def note(entries: Iterable[Noted]) -> None:
@@ -57,11 +60,8 @@ def note(entries: Iterable[Noted]) -> None:
 @lru_cache(maxsize=4)
 def _read(path: str, _: tuple[int, ...]) -> tuple[Noted, ...]:
     """A list is replaced and never changed in place, so that its inode and time stand for what it says."""
-    try:
-        with open(path, "rb") as file:
-            lines = file.read(NOTED_BYTES_MAX).splitlines()
-    except OSError:
-        return ()
+    with open(path, "rb") as file:
+        lines = file.read(NOTED_BYTES_MAX).splitlines()
     return tuple(entry for line in lines[:NOTED_MAX] for entry in _entry(line))
 
 

@@ -34,6 +34,15 @@ def test_the_list_is_where_the_user_keeps_state(tmp_path: Path, monkeypatch: pyt
         assert state_directory() == f"{tmp_path}/.local/state/agent-gate"
 
 
+def test_without_a_home_there_is_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "relative")
+    monkeypatch.delenv("XDG_STATE_HOME")
+    note([a_file(tmp_path / "config.yaml")])
+    (tmp_path / "own-files.jsonl").write_text(json.dumps({"kind": "secret", "path": "/a"}))
+    assert noted() == ()
+
+
 def test_each_thing_is_on_the_list_once_in_a_directory_that_is_the_user_s_alone(state: Path, tmp_path: Path) -> None:
     config, ledger = a_file(tmp_path / "config.yaml"), a_file(tmp_path / "gate.db", LEDGER)
     for entries in ([config], [config, ledger], [ledger]):
