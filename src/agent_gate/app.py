@@ -9,11 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent_gate.bindings.commit.recovery import finisher
+from agent_gate.bindings.commit.steps import file_list
 from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.bindings.ownership import Start, find_own, note_own
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.bindings.surroundings import look_around, real_directory
 from agent_gate.config import load_policy
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
@@ -42,9 +45,9 @@ from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.revert import RevertService
 from agent_gate.services.shell import ShellService
 from agent_gate.services.state import StateService
+from agent_gate.stages import Stages
 from agent_gate.system import RandomIds, SystemClock
 from agent_gate.toolkit import Tool, hand_of
-from agent_gate.way import Stages
 
 if TYPE_CHECKING:
     from agent_gate.config import HomeAssistantConfig
@@ -101,7 +104,8 @@ async def open_gate(
     registry = ToolRegistry(hand_of(offered, standing.working_dir) for offered in tools)
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
-        ledger = SqliteLedger(db, clock, ids)
+        notes = str(LedgerFiles(Path(db)).directory)
+        ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
         standing.note()
         contacts = ContactsService(ledger, ledger.secret, clock, ids)
@@ -112,7 +116,7 @@ async def open_gate(
             RevertService(ledger, registry.find),
             FilesystemService(standing.resolver()),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
-            ShellService(standing.working_dir, standing.resolver(), standing.look),
+            ShellService(standing.working_dir, standing.resolver(), standing.look, notes=notes),
             *_home(home_assistant, contacts, ledger, clock, hide),
         ]
         theirs = installed() if services is None else services

@@ -114,9 +114,14 @@ class Imagining(Way):
             schema = await self.ledger.state_schema(prepared.call.request.project)
             return self._stages.performer.transit(prepared, state, schema)
         if with_reads and prepared.declaration.effect is Effect.READ:
-            return await self._stages.performer.act(prepared)
+            ending = await self._stages.performer.act(prepared)
+            assert isinstance(ending, Ending), "what only reads proposes nothing"
+            return ending
         if with_previews and prepared.preview is not None:
-            return await self._stages.performer.preview(prepared)
+            previewed = await self._stages.performer.preview(prepared)
+            if isinstance(previewed, Ending):
+                return previewed
+            return await self._committing.preview(prepared, verdict, previewed)
         return Ending(Status.SUCCESS, message=NOT_PERFORMED)
 
     def _refusal(self, request: CallRequest, problem: Problem) -> Outcome:

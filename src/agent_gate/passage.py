@@ -65,6 +65,8 @@ class Passage(Struct, eq=False):
     """Whether it was settled in the belief that one of them would."""
     taken: bool = False
     """Whether one of them did."""
+    nothing_done: bool = False
+    """Whether the act was begun and is known to have changed nothing."""
     grant: Grant | None = None
     """What a person agreed to beforehand, where it stands for an answer."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 from msgspec import Struct
 
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
+from agent_gate.model.change import FileChange
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.errors import Problem, ToolError
@@ -19,7 +20,7 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.model.verdict import Verdict
+from agent_gate.model.verdict import Requirement, Verdict
 
 
 class Judge(Protocol):
@@ -33,6 +34,10 @@ class Judge(Protocol):
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration: ...
 
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict: ...
+
+    def decide_changes(
+        self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
+    ) -> Verdict: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +340,67 @@ class Moved(ToolError):
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
-Preview: TypeAlias = Callable[[BoundCall], Awaitable[Json]]
-"""Tells what the act would come to, and leaves the world as it is; ToolError 2006 where that is not to be had here."""
+Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Proposal"]]
+"""Does what was bound and gives the result, or a proposal of what is to be done.
+
+As a preview it tells what the act would come to, and leaves the world as it is; ToolError 2006 where it cannot.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedCommit:
+    """How a commit to files that a process left half-way has ended."""
+
+    made: bool
+    """Whether all of it is there; otherwise nothing of it is, but for `in_doubt`."""
+    in_doubt: tuple[str, ...] = ()
+    """Paths that somebody else changed meanwhile."""
+
+
+FinishCommit: TypeAlias = Callable[[str, bytes | None], FinishedCommit]
+"""By call and journal; without a journal nothing was begun, and what was staged is removed."""
+
+
+@runtime_checkable
+class Proposal(Protocol):
+    """What an act made ready and has not done: a command's writes, which wait in layers until they are judged."""
+
+    @property
+    def result(self) -> Json:
+        """What the tool tells besides."""
+        ...
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why it cannot be done, whatever is judged of it."""
+        ...
+
+    @property
+    def changes(self) -> Sequence[FileChange]: ...
+
+    @property
+    def manifest_hash(self) -> str:
+        """Of everything that would be done."""
+        ...
+
+    async def shown(self) -> list[dict[str, Json]]:
+        """The changes as people see them, each with its difference."""
+        ...
+
+    async def stage(self, call_id: str) -> bytes:
+        """Make all of it ready beside its place and durable; what is needed to go on after a crash, and to undo it.
+
+        GateError 2008 where somebody changed one of the paths meanwhile.
+        """
+        ...
+
+    async def commit(self) -> None:
+        """All of it or nothing; GateError 2007 with the paths that somebody else changed in that very moment."""
+        ...
+
+    async def discard(self) -> None:
+        """Let go of what waits; called at the end in any case."""
+        ...
 
 
 class Binding(Struct, frozen=True):
@@ -344,7 +408,7 @@ class Binding(Struct, frozen=True):
 
     signatures: tuple[str, ...]
     resources: Mapping[str, Json] = msgspec.field(default_factory=dict)
-    act: Callable[[BoundCall], Awaitable[Json]] | None = None
+    act: Act | None = None
     transition: Transition | None = None
     """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
     release: Callable[[], None] | None = None
@@ -352,7 +416,9 @@ class Binding(Struct, frozen=True):
     found: Mapping[str, Json] = msgspec.field(default_factory=dict)
     """What judging needs to know of those things but an approval does not rest on, such as a file's size."""
     keep: Keep | None = None
-    preview: Preview | None = None
+    preview: Act | None = None
+    proposes: bool = False
+    """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,13 +483,14 @@ class Prepared(Struct, frozen=True):
     hand: Hand
     declaration: ToolDeclaration
     charges: tuple[Charge, ...] = ()
-    act: Callable[[BoundCall], Awaitable[Json]] | None = None
+    act: Act | None = None
     transition: Transition | None = None
     on_release: Callable[[], None] | None = None
     keep: Keep | None = None
-    preview: Preview | None = None
+    preview: Act | None = None
     needs_state: bool = False
     """Whether the verdict may rest on the project's state."""
+    proposes: bool = False
 
     def release(self) -> None:
         if self.on_release:

@@ -18,7 +18,7 @@ from agent_gate.passage import Passage, run_timeout
 from agent_gate.pipeline.admit import Admitted, Repeated, Turned, other_arguments
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Ledger, Secrets, Service, Tools
-from agent_gate.way import Stages
+from agent_gate.stages import Stages
 
 BREAK_OFF_LOOK_S = 0.1
 """How often a step that is to end is looked at: it may just be on its way to a question."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from agent_gate.committing import Committing
 from agent_gate.model.approval import Question
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
@@ -34,33 +35,19 @@ from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import ASK, Decision, Verdict
 from agent_gate.passage import Judged, Passage, covers, refusal, run_timeout, still_open
-from agent_gate.pipeline.admit import Admission, closed_problem, other_arguments
-from agent_gate.pipeline.bind import Binder
+from agent_gate.pipeline.admit import closed_problem, other_arguments
 from agent_gate.pipeline.decide import decide
-from agent_gate.pipeline.effects import Effects
-from agent_gate.pipeline.hold import NEWS_WAIT_S, Holder, Resolution
-from agent_gate.pipeline.perform import Performer, needs_intent
-from agent_gate.pipeline.settle import Settler
-from agent_gate.pipeline.tally import Tally
+from agent_gate.pipeline.hold import NEWS_WAIT_S, Resolution
+from agent_gate.pipeline.perform import needs_intent
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.layers import no_room
 from agent_gate.policy.limits import outstanding
 from agent_gate.ports import Clock, Ledger, Moved, Observer, Prepared, Unobserved
+from agent_gate.stages import Stages
 
 _log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Stages:
-    admission: Admission
-    binder: Binder
-    holder: Holder
-    performer: Performer
-    settler: Settler
-    effects: Effects
-    tally: Tally
 
 
 class Way:
@@ -76,6 +63,7 @@ class Way:
         self._waiting: set[asyncio.Task[Any]] = set()
         """Calls that wait for a person; the gate does not wait for them when it closes."""
         self._closing = False
+        self._committing = Committing(stages, ledger, lambda: self.judge, self._wait_for_answer, self._paused)
 
     @property
     def stages(self) -> Stages:
@@ -172,6 +160,8 @@ class Way:
             if not isinstance(intended, Applied):
                 return intended
         ending = await self._stages.performer.act(prepared)
+        if not isinstance(ending, Ending):
+            ending = await self._committing.ending(passage, prepared, verdict, ending)
         return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
@@ -427,12 +417,14 @@ class Way:
 
     def _unrecorded(self, passage: Passage, problem: Problem) -> Outcome:
         """The ledger cannot be written: an act that had begun is in doubt, anything else did not happen."""
-        if passage.opened:
+        if passage.nothing_done:
+            problem = replace(problem, detail=f"nothing was written, which could not be recorded: {problem.detail}")
+        elif passage.opened:
             problem = replace(problem, detail=f"performed, but its outcome could not be recorded: {problem.detail}")
         return Outcome(
             call_id=passage.call_id,
             request_id=passage.request.request_id or "",
-            status=Status.UNKNOWN if passage.opened else Status.ERROR,
+            status=Status.UNKNOWN if passage.opened and not passage.nothing_done else Status.ERROR,
             error=problem.at("settle"),
             started_at=passage.started_at,
             ended_at=self.clock.now(),

@@ -14,14 +14,14 @@ FRESH_S = 1.0
 """How old what was found may be."""
 
 
-class OwnWatch:
+class OwnWatch(OwnFiles):
     def __init__(self, find: Callable[[], Own] = Own) -> None:
         """`find` looks for them; what it says is used for a while."""
+        super().__init__(())
         self._find = find
         self._own = Own()
         self._kinds: dict[str, str] = {}
-        self._identities = OwnFiles(())
-        self._looked_at = float("-inf")
+        self._found_at = float("-inf")
 
     def now(self) -> Own:
         """As of a moment ago."""
@@ -34,9 +34,9 @@ class OwnWatch:
         if own != self._own:
             self._kinds = {**dict.fromkeys(own.unwritten, "protected"), **dict.fromkeys(own.secret, "secret")}
             # What counts by name alone is left out: it may be thousands of files, and hard links are never written.
-            self._identities = OwnFiles((*own.protected, *own.secret))
+            self._paths, self._looked_at = (*own.protected, *own.secret), float("-inf")
             self._own = own
-        self._looked_at = time.monotonic()
+        self._found_at = time.monotonic()
         return own
 
     def kind_of(self, name: str) -> str:
@@ -46,10 +46,9 @@ class OwnWatch:
         return kinds.get(covering(kinds, name), "")
 
     def name_of(self, status: os.stat_result, name: str) -> str | None:
-        """The own file that this is another name of; None for any other file, and for our name itself."""
         self._refresh()
-        return self._identities.name_of(status, name)
+        return super().name_of(status, name)
 
     def _refresh(self) -> None:
-        if time.monotonic() - self._looked_at > FRESH_S:
+        if time.monotonic() - self._found_at > FRESH_S:
             self.look()

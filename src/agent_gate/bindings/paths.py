@@ -81,7 +81,7 @@ class PathResolver:
     def __init__(self, working_dir: str, own_files: OwnWatch | None = None, *, by_walking: bool = False) -> None:
         """`by_walking` does without openat2, as where there is none."""
         self._base = f"{working_dir}/".encode()
-        self._own_files = own_files or OwnWatch()
+        self.own_files = own_files or OwnWatch()
         self._walks = by_walking or not openat2.is_available()
         self._at_once = not self._walks and openat2.is_available_at_once()
 
@@ -125,7 +125,7 @@ class PathResolver:
             descriptor.leave()
             raise
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "thing of an unknown kind")
-        own = self._own_files
+        own = self.own_files
         return Target(name, kind, descriptor, status, (), "", own.name_of(status, name), own.kind_of(name))
 
     def _walked(self, path: str, text: str) -> Target:
@@ -144,7 +144,7 @@ class PathResolver:
             descriptor.leave()
             raise
         would_be = normal("/".join((nearest, *walked.rest)))
-        own = self._own_files.kind_of(would_be)
+        own = self.own_files.kind_of(would_be)
         return Target(would_be, "absent", descriptor, rest=walked.rest, obstacle=_obstacle(walked), own=own)
 
 

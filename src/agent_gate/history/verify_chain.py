@@ -15,10 +15,10 @@ from agent_gate.ledger.chain import GENESIS, header_bytes
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS
 from agent_gate.model.codec import canonical, restore
 
-WITH_SIGNATURES = frozenset({"held", "answered", "performing", "settled", "judged", "reverted"})
+WITH_SIGNATURES = frozenset({"held", "answered", "performing", "committing", "settled", "judged", "reverted"})
 """Kinds whose body always has `signatures` at its top level."""
 
-WITH_REFERENCES = frozenset({"settled", "performing", "run", "policy", "tools", "project"})
+WITH_REFERENCES = frozenset({"settled", "performing", "committing", "run", "policy", "tools", "project"})
 """Kinds whose body may name something outside the chain."""
 
 _KEY = '"signatures":'
@@ -137,7 +137,7 @@ class Walk:
                 fields = self._contents.check_settled(project, seq, call_id, body)
                 if fields is not None:
                     end.state_version, end.snapshot_id = fields["state_version"], fields["snapshot_id"]
-            case "performing":
+            case "performing" | "committing":
                 self._contents.check_intent(project, seq, call_id, body)
             case "project":
                 _note_project(end, status, restore(body.encode()))

@@ -13,10 +13,10 @@ from agent_gate.model.codec import restore
 from agent_gate.model.record import output_blob, undo_blob
 
 _OWNED = {
-    output_blob(""): ("settled", "output_hash", "the call's result"),
-    undo_blob(""): ("performing", "kept_hash", "what was kept to undo the call"),
+    output_blob(""): ("output_hash", "the call's result", ("settled",)),
+    undo_blob(""): ("kept_hash", "what was kept to undo the call", ("performing", "committing")),
 }
-"""Blobs of one call, by the beginning of their names: the entry that vouches for them, and how."""
+"""Blobs of one call, by the beginning of their names: how they are vouched for, and in which entries."""
 
 _NAMED = (("plan_hash", "the run's plan"), ("policy_hash", "the policy"), ("tools_hash", "what the tools said"))
 
@@ -57,7 +57,7 @@ class Contents:
                 self._check_blob(project, seq, fields[key], fields[key], what)
 
     def _check_owned(self, project: str, seq: int, call_id: str | None, fields: dict[str, Any], prefix: str) -> None:
-        _, key, what = _OWNED[prefix]
+        key, what, _ = _OWNED[prefix]
         if key in fields:
             self._check_blob(project, seq, f"{prefix}{call_id}", fields[key], what)
 
@@ -95,9 +95,10 @@ class Contents:
             elif not _is_content(data, name):
                 self._findings.add(None, None, f"blob `{name}` does not hold what its name says")
 
-    def _check_owner(self, call_id: str, data: object, kind: str, key: str, what: str) -> None:
+    def _check_owner(self, call_id: str, data: object, key: str, what: str, kinds: tuple[str, ...]) -> None:
         row = self._connection.execute(
-            "SELECT project, seq, body FROM entries WHERE call_id = ? AND kind = ?", (call_id, kind)
+            "SELECT project, seq, body FROM entries WHERE call_id = ? AND kind IN (?, ?) ORDER BY seq DESC",
+            (call_id, kinds[0], kinds[-1]),
         ).fetchone()
         if row is None:
             self._findings.add(None, None, f"{what} `{call_id[:80]}` is there, but no entry of it")

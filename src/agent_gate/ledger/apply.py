@@ -232,7 +232,8 @@ def _hold(cursor: Cursor, work: Work, instance: str) -> None:
     cursor.execute(
         "INSERT INTO pending_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', NULL, ?)"
         " ON CONFLICT (call_id) DO UPDATE SET question = excluded.question, nonce = excluded.nonce,"
-        " approvers_required = excluded.approvers_required, approved_by = '[]', resolution = NULL",
+        " approvers_required = excluded.approvers_required, approved_by = '[]', resolution = NULL,"
+        " args = excluded.args, signature = excluded.signature, expires_at = excluded.expires_at",
         (
             question.call_id,
             question.request_id,

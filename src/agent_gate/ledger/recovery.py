@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator
 
 from agent_gate.ledger.abandoned import abandoned_questions
+from agent_gate.ledger.broken_off import how_it_ended
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import is_gone
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, LeaveResult, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
+from agent_gate.ports import FinishCommit
 
 
 def owed_work(
@@ -21,14 +23,16 @@ def owed_work(
     live: Collection[str],
     now: float,
     salt: Callable[[], str],
+    finish: FinishCommit | None = None,
 ) -> list[Work]:
     """Entries that tell the truth about open work; call it under the writer lock.
 
     Other processes' work counts only when their lock can be taken; our own only when nobody here works on it.
+    `finish` brings a commit to files that was left half-way to its end; without it, such a call stays open.
     """
     gone = _GoneInstances(files, own)
     return [
-        *_calls_in_doubt(connection, gone, live, now, salt),
+        *_calls_in_doubt(connection, gone, live, now, salt, finish),
         *_unfinished_runs(connection, gone, live, now, salt),
         *_lost_effects(connection, gone, live, now, salt),
         *abandoned_questions(connection, lambda instance: instance != own and instance in gone, now, salt),
@@ -49,33 +53,48 @@ class _GoneInstances:
 
 
 def _calls_in_doubt(
-    connection: sqlite3.Connection, gone: _GoneInstances, live: Collection[str], now: float, salt: Callable[[], str]
+    connection: sqlite3.Connection,
+    gone: _GoneInstances,
+    live: Collection[str],
+    now: float,
+    salt: Callable[[], str],
+    finish: FinishCommit | None,
 ) -> Iterator[Work]:
-    problem = Problem(
-        2007, "the process ended before it could say how the act went", "look at the target itself", "perform"
-    )
     rows = connection.execute(
         "SELECT o.id, o.instance, e.project, e.run_id, e.request_id, e.agent_id, e.tool, e.signature, e.at,"
-        " e.body ->> '$.input_hash', e.body ->> '$.decision', e.body ->> '$.step_index', e.body ->> '$.door'"
+        " e.body ->> '$.input_hash', e.body ->> '$.decision', e.body ->> '$.step_index', e.body ->> '$.door',"
+        " e.body ->> '$.resources.writes'"
         # In this order: without statistics SQLite would walk all entries and look for open ones.
         " FROM open_work o CROSS JOIN entries e ON e.call_id = o.id AND e.kind = 'performing' WHERE o.kind = 'call'"
     ).fetchall()
     for call_id, instance, project, run_id, request_id, agent_id, tool, signature, at, *recorded in rows:
         if instance not in gone or call_id in live:
             continue
-        input_hash, decision, step_index, door = recorded
+        input_hash, decision, step_index, door, writes = recorded
+        ended = how_it_ended(connection, call_id, writes, finish)
+        if ended is None:
+            continue
         body = {
             "decision": decision,
-            "error": problem.to_json(),
             "input_hash": input_hash,
             "salt": salt(),
             "signatures": signature.split("\n") if signature else [],
             "started_at": at,
+            **ended.fields,
         }
         if step_index is not None:
             body["step_index"] = int(step_index)
         draft = Draft(
-            Kind.SETTLED, iso(now), canonical(body), call_id, run_id, request_id, agent_id, tool, signature, "unknown"
+            Kind.SETTLED,
+            iso(now),
+            canonical(body),
+            call_id,
+            run_id,
+            request_id,
+            agent_id,
+            tool,
+            signature,
+            ended.status,
         )
         left = (LeaveResult(agent_id, call_id, request_id, draft.at),) if door else ()
         yield Work(project, (draft,), closes=call_id, unholds=call_id, beside=left)

@@ -42,7 +42,7 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock, Ids, LedgerFigures
+from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
 
 ENTRY_COLUMNS = (
     "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
@@ -56,10 +56,11 @@ class SqliteLedger:
     Short reads run on the caller's thread: on a local file they take microseconds and never wait for a writer.
     """
 
-    def __init__(self, path: Path | str, clock: Clock, ids: Ids) -> None:
+    def __init__(self, path: Path | str, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> None:
+        """`finish_commit` ends commits to files that a process left half-way; without it their calls stay open."""
         self.files = LedgerFiles(Path(path))
         self.instance = ids.new()
-        self._clock, self._ids = clock, ids
+        self._clock, self._ids, self._finish_commit = clock, ids, finish_commit
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
         self._states: dict[str, ProjectState] = {}
@@ -110,7 +111,8 @@ class SqliteLedger:
         remove_locks_of_the_gone(self.files)
 
     def _owed_work(self, connection: sqlite3.Connection) -> list[Work]:
-        return owed_work(connection, self.files, self.instance, self._live, self._clock.now(), self._ids.salt)
+        now, salt = self._clock.now(), self._ids.salt
+        return owed_work(connection, self.files, self.instance, self._live, now, salt, self._finish_commit)
 
     def figures(self) -> LedgerFigures:
         return self._writer.figures()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
@@ -38,6 +39,8 @@ class Ending(Struct, frozen=True):
     next_state: NextState | None = None
     acted: bool = False
     """Whether the act was begun: then rate, quota and budget are charged."""
+    files: tuple[FileChange, ...] = ()
+    """What a command changed, or would have."""
 
     @classmethod
     def denied(cls, problem: Problem) -> Ending:

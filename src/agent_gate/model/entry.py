@@ -23,6 +23,7 @@ class Kind(Word):
     HELD = "held"
     ANSWERED = "answered"
     PERFORMING = "performing"
+    COMMITTING = "committing"
     SETTLED = "settled"
     JUDGED = "judged"
     EFFECT = "effect"

@@ -46,6 +46,7 @@ NAMES: dict[int, str] = {
     2005: "output_too_large",
     2006: "service_unavailable",
     2007: "outcome_unknown",
+    2008: "conflict",
     3001: "plan_format",
     3002: "plan_empty",
     3003: "plan_unknown_tool",

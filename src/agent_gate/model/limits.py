@@ -61,6 +61,8 @@ FILE_LOCK_WAIT_S = 10.0
 DIFF_BYTES_MAX = 262_144
 """Larger files are not compared line by line."""
 DIFF_SHOWN_CHARS_MAX = 8_000
+CHANGES_SHOWN_CHARS_MAX = 200_000
+"""Of all differences that a person is shown of one command."""
 
 BLOCKING_THREADS_MAX = 8
 TOOL_TIMEOUT_S = 60.0
@@ -168,6 +170,10 @@ SHELL_TMP_BYTES_MAX = 67_108_864
 SHELL_WATCH_INTERVAL_S = 0.02
 PREVIEW_CHANGES_MAX = 200
 """Files that a simulation shows as changed."""
+FOREIGN_FILES_LOOKED_AT_MAX = 20_000
+"""In search of the one that a command could not change."""
+WAITING_PROPOSALS_MAX = 4
+"""Of one agent: what commands wrote and a person has not agreed to yet takes room on a disk."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
 VIEW_PLACES_MAX = 2_000

@@ -43,6 +43,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     state_version: int | None = None
     state_diff: tuple[Mapping[str, Json], ...] | None = None
     snapshot_id: str | None = None
+    files: tuple[Mapping[str, Json], ...] | None = None
+    """What a command changed, or would have changed where it was not let: path, change and bytes of each."""
     cost: float | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -86,6 +88,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
             fields["state_version"] = self.state_version
         if self.snapshot_id is not None:
             fields["snapshot_id"] = self.snapshot_id
+        if self.files is not None:
+            fields["files"] = list(self.files)
         if self.cost is not None:
             fields["cost"] = self.cost
         if self.started_at is not None:
@@ -100,7 +104,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     def from_json(cls, fields: Mapping[str, Any]) -> Outcome:
         """What a door answered, as the value that it was; `from_json(outcome.to_json())` tells the same."""
         decision = Decision(fields["decision"]) if "decision" in fields else None
-        diff = fields.get("state_diff")
+        diff, files = fields.get("state_diff"), fields.get("files")
         moments = {name: epoch(fields[name]) for name in _MOMENTS if name in fields}
         return cls(
             call_id=fields["call_id"],
@@ -119,6 +123,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
             state_version=fields.get("state_version"),
             state_diff=None if diff is None else tuple(diff),
             snapshot_id=fields.get("snapshot_id"),
+            files=None if files is None else tuple(files),
             cost=fields.get("cost"),
             **moments,
         )

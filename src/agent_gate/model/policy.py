@@ -45,7 +45,7 @@ class CommandGuard:
     max_output_bytes: int = 1_048_576
     sandbox: str = "auto"
     writes: str = "judge"
-    """What becomes of what a command writes: `judge`, `ask`, `none`, or `direct`, which lets it reach the disk unseen."""
+    """What becomes of what a command writes: `judge`, `ask`, `none`, or `direct`: it reaches the disk unseen."""
     discard_paths: tuple[str, ...] = (
         "**/__pycache__/**",
         "**/.pytest_cache/**",

@@ -149,6 +149,33 @@ def performing(
     return _draft(Kind.PERFORMING, bound, at, body, None)
 
 
+def committing(
+    bound: BoundCall,
+    verdict: Verdict,
+    files: Sequence[Json],
+    manifest_hash: str,
+    kept_hash: str,
+    data: bytes,
+    at: float,
+    salt: str,
+) -> Draft:
+    """That what a command wrote is about to be moved into place: durable before the first step.
+
+    `data` is the canonical result of the command, which a process that finishes the commit will want to tell.
+    """
+    body = _later_body(bound, verdict)
+    body |= {
+        "files": part(list(files)),
+        "kept_hash": kept_hash,
+        "manifest_hash": manifest_hash,
+        "reasons": verdict.recorded_reasons,
+        "salt": salt,
+    }
+    if len(data) <= INLINE_DATA_BYTES_MAX:
+        body["data"] = Fragment(data)
+    return _draft(Kind.COMMITTING, bound, at, body, None)
+
+
 def settled(
     bound: BoundCall,
     facts: Facts,
@@ -178,6 +205,8 @@ def settled(
         body["message"] = outcome.message
     if outcome.error is not None:
         body["error"] = outcome.error.to_json()
+    if outcome.files is not None:
+        body["files"] = part(list(outcome.files))
     if outcome.cost:
         body["cost"] = part(outcome.cost)
     if outcome.state_version is not None:
@@ -319,6 +348,7 @@ def _outcome(entry: Entry, body: Mapping[str, Any], judged: Mapping[str, Any], b
         state_version=body.get("state_version"),
         state_diff=None if diff is None else tuple(diff),
         snapshot_id=body.get("snapshot_id"),
+        files=tuple(body["files"]) if "files" in body else None,
         cost=body.get("cost"),
         started_at=epoch(body["started_at"]) if "started_at" in body else None,
         ended_at=epoch(entry.at),

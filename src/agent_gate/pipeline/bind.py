@@ -81,6 +81,7 @@ class Binder:
                 binding.keep,
                 binding.preview,
                 judged.needs_state,
+                binding.proposes,
             )
         except BaseException:
             _release(binding)

@@ -263,6 +263,10 @@ class Holder:
         """The agent takes its call back before anybody has answered."""
         return await self._resolve(question, "withdrawn", question.agent_id, self._clock.now(), "")
 
+    async def expire(self, question: Question) -> None:
+        """End a question early: nothing could come of an answer any more."""
+        await self._resolve(question, "expired", "", self._clock.now(), "")
+
     async def _resolve(
         self, question: Question, how: str, by: str, at: float, note: str, grant: Grant | None = None
     ) -> Committed:

@@ -26,7 +26,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared
+from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared, Proposal
 
 Result = TypeVar("Result")
 Conclusion = TypeVar("Conclusion")
@@ -95,16 +95,36 @@ class Performer:
             )
         )
 
-    def act(self, prepared: Prepared) -> Awaitable[Ending]:
+    def act(self, prepared: Prepared) -> Awaitable[Ending | Proposal]:
         assert prepared.act is not None
         return self._within_time(prepared, prepared.act, _succeeded, acted=True)
 
-    async def preview(self, prepared: Prepared) -> Ending:
+    async def preview(self, prepared: Prepared) -> Ending | Proposal:
         """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
         ending = await self.act(structs.replace(prepared, act=prepared.preview))
+        if not isinstance(ending, Ending):
+            return ending
         if ending.problem is not None and ending.problem.code == UNAVAILABLE:
             return Ending(Status.SUCCESS, message=f"{NOT_PERFORMED}: {ending.problem.detail}")
         return structs.replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
+
+    async def intend_commit(
+        self, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None, journal: bytes
+    ) -> Committed:
+        """Write that what was proposed is about to be done, with all that finishing or undoing it will need."""
+        call = prepared.call
+        draft = record.committing(
+            call,
+            verdict,
+            [change.to_json() for change in proposal.changes],
+            proposal.manifest_hash,
+            sha256_hex(journal),
+            output.encoded if output else b"null",
+            self._clock.now(),
+            self._ids.salt(),
+        )
+        undo = (record.undo_blob(call.call_id), journal)
+        return await self._ledger.commit(Work(call.request.project, (draft,), must_be_open=True, blobs=(undo,)))
 
     async def _within_time(
         self,
@@ -121,7 +141,7 @@ class Performer:
         left_s = limit_s if run_ends_at is None else run_ends_at - self._clock.monotonic()
         call_id = prepared.call.call_id
         if call_id in self._broken_off:
-            return self._ended_early(call_id, declaration, acted=False)
+            return self._ended_early(prepared, acted=False)
         alarm = self._alarms.set(call_id, min(left_s, limit_s))
         try:
             result = await step(prepared.call)
@@ -129,9 +149,10 @@ class Performer:
             if isinstance(error, Moved) and not acted:
                 raise
             if alarm.rang and call_id in self._broken_off:
-                return self._ended_early(call_id, declaration, acted=acted)
+                return self._ended_early(prepared, acted=acted)
             if alarm.rang:
-                return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, acted), acted=acted)
+                counts = acted and not prepared.proposes
+                return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, counts), acted=acted)
             problem = _problem(error, declaration)
             problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
@@ -139,9 +160,9 @@ class Performer:
             self._alarms.stop(alarm)
         return conclude(prepared, result)
 
-    def _ended_early(self, call_id: str, declaration: ToolDeclaration, *, acted: bool) -> Ending:
-        self._broken_off.discard(call_id)
-        return _broken_off(declaration, acted)
+    def _ended_early(self, prepared: Prepared, *, acted: bool) -> Ending:
+        self._broken_off.discard(prepared.call.call_id)
+        return _broken_off(prepared, acted)
 
     def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
         """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
@@ -173,13 +194,15 @@ def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- 
     return result
 
 
-def _succeeded(prepared: Prepared, data: Json) -> Ending:
+def _succeeded(prepared: Prepared, data: Json | Proposal) -> Ending | Proposal:
+    if prepared.proposes and isinstance(data, Proposal):
+        return data
     if prepared.declaration.secret:
         data = output_without_secrets(data, prepared.call.args, prepared.declaration)
-    return _with_output(data)
+    return with_output(data)
 
 
-def _with_output(data: Json) -> Ending:
+def with_output(data: Json) -> Ending:
     if data is None:
         return Ending(Status.SUCCESS, acted=True)
     try:
@@ -196,7 +219,7 @@ def _with_output(data: Json) -> Ending:
 
 def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
     after = canonical(new.state)
-    ending = _with_output(new.data)
+    ending = with_output(new.data)
     if after == before or ending.problem:
         return structs.replace(ending, message=new.message)
     problem = _unfit(new.state, after, schema)
@@ -218,14 +241,16 @@ def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) ->
     return None
 
 
-def _broken_off(declaration: ToolDeclaration, acted: bool) -> Ending:
+def _broken_off(prepared: Prepared, acted: bool) -> Ending:
+    declaration = prepared.declaration
     if not acted:
         problem = Problem(1020, "the run was broken off before this step was performed", "run it again", "perform")
         return Ending.denied(problem)
-    if declaration.effect is Effect.WRITE:
+    if declaration.effect is Effect.WRITE and not prepared.proposes:
         detail = f"`{declaration.name}` was broken off while it ran; it may have acted"
         return Ending(Status.UNKNOWN, Problem(2007, detail, "look at the target", "perform"), acted=True)
-    detail = f"`{declaration.name}` was broken off while it ran"
+    nothing = "; nothing was written" if prepared.proposes else ""
+    detail = f"`{declaration.name}` was broken off while it ran{nothing}"
     return Ending.failed(Problem(2003, detail, "run it again", "perform"), acted=True)
 
 

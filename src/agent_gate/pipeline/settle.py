@@ -92,6 +92,7 @@ class Settler:
             status=ending.status,
             data=ending.output.data if ending.output else None,
             message=ending.message,
+            files=tuple(change.to_json() for change in ending.files) or None,
             error=ending.problem,
             signatures=call.signatures,
             decision=verdict.decision,

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cached_property
 from typing import NamedTuple
 
+from msgspec import structs
+
+from agent_gate.model.builtin import FS_WRITE, SHELL_RUN
 from agent_gate.model.call import BoundCall, Facts
+from agent_gate.model.change import FileChange
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import hash_of
 from agent_gate.model.errors import Problem
@@ -16,9 +21,11 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
 from agent_gate.policy import layers
+from agent_gate.policy.changes import ChangeRules
 from agent_gate.policy.declared import declared
 from agent_gate.policy.expression import Expression, compile_expression
 from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
+from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.limits import charges_for, counts, zone_of
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
@@ -88,6 +95,33 @@ class Judge:
         except Exception as error:
             problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}", stage="decide")
             return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
+
+    def decide_changes(
+        self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
+    ) -> Verdict:
+        """Whether what a command wrote may count, each path as `fs.write` would be judged; an error is a deny."""
+
+        def environment(path: str) -> _Environment:
+            return _Environment(structs.replace(bound, args={"path": path}), facts, self.declared(FS_WRITE), self._zone)
+
+        try:
+            asks_always = self._asks_about_writes and bound.request.tool == SHELL_RUN.name
+            return self._changes.decide(changes, environment, facts, requirement, asks_always=asks_always)
+        except Exception as error:
+            problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}; nothing was written")
+            return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
+
+    @cached_property
+    def _changes(self) -> ChangeRules:
+        guards = self.policy.guards
+        section = guards.fs_write
+        files = PathRules("fs.write", section, self.policy, self.surroundings) if section is not None else None
+        return ChangeRules(files, self._index)
+
+    @property
+    def _asks_about_writes(self) -> bool:
+        section = self.policy.guards.shell_run
+        return section is not None and section.writes == "ask"
 
     def judged(self, tool: ToolDeclaration) -> JudgedTool:
         known = self._tools.get(tool.name)

@@ -7,19 +7,19 @@ import importlib.util
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
-from agent_gate.model.errors import GateError
+from agent_gate.model.errors import GateError, ToolError
 from agent_gate.sandbox import seccomp
 from agent_gate.sandbox.bubblewrap import NEEDED, Bubblewrap, candidates, options_of
-from agent_gate.sandbox.command import Access, Command, Limits, Place, View
+from agent_gate.sandbox.command import Command, Limits, View
 from agent_gate.sandbox.launch import Launch
-from agent_gate.sandbox.layering import in_layers
 from agent_gate.sandbox.pids import place_for_bounds
 from agent_gate.sandbox.running import run
+from agent_gate.sandbox.scratch import Scratch
 from agent_gate.sandbox.supervised import Sandlock, Unconfined
 
 _TRIAL = Limits(timeout_s=10, output_bytes=65_536, file_bytes=1_048_576, memory_bytes=268_435_456, processes=16)
@@ -53,6 +53,14 @@ class Choice:
         self._best: Sandbox | None = None
         self._tried = False
         self._trying = asyncio.Lock()
+        self._scratch: dict[str, Scratch] = {}
+
+    async def scratch(self, sandbox: Sandbox, writable: Sequence[str]) -> str:
+        """Where layers of commands may lie; ToolError 2006 where nowhere."""
+        if sandbox.name not in self._scratch:
+            self._scratch[sandbox.name] = Scratch(partial(_layered_trial, sandbox))
+        async with self._trying:
+            return await self._scratch[sandbox.name].pick(writable)
 
     async def pick(self, setting: str) -> Sandbox | None:
         """For `auto` the first that works, bubblewrap before sandlock; None where none does."""
@@ -76,7 +84,7 @@ async def _first_that_works() -> Sandbox | None:
 async def probe() -> list[Offer]:
     """What this machine offers for `shell.run`, each tried."""
     offers = [await _try(offer) for offer in _offers()]
-    return [*offers, await _preview(offers), _process_bound()]
+    return [*offers, await _layers(offers), _process_bound()]
 
 
 def _offers() -> Iterator[Offer]:
@@ -85,7 +93,7 @@ def _offers() -> Iterator[Offer]:
         yield Offer("sandbox", False, f"nothing for {sys.platform} on this machine", "shell.run needs Linux")
         return
     found = False
-    for bwrap in candidates():
+    for bwrap in sorted(candidates(), key=lambda bwrap: "--overlay" not in options_of(bwrap)):
         found = True
         missing = [option for option in NEEDED if option not in options_of(bwrap)]
         if missing:
@@ -109,13 +117,18 @@ async def _try(offer: Offer) -> Offer:
     return Offer(offer.name, False, f"{offer.found}: {wrong}", _ADVICE[offer.name]) if wrong else offer
 
 
-async def _trial(sandbox: Sandbox, argv: tuple[str, ...], view: View | None = None, scratch: str = "") -> str:
-    """What went wrong with a harmless command; with `scratch`, what it writes stays there."""
+async def _trial(
+    sandbox: Sandbox,
+    argv: tuple[str, ...],
+    view: View | None = None,
+    ready: Callable[[Command], Command] = lambda command: command,
+) -> str:
+    """What went wrong with a harmless command."""
     program, descriptor = _program(argv[0]), -1
     try:
         descriptor = os.open(program, os.O_PATH | os.O_CLOEXEC)
-        command = Command(program, descriptor, argv, "/", _TRIAL, view or View())
-        command = in_layers(command, scratch) if scratch else command
+        env = {"PATH": "/usr/bin:/bin"}
+        command = ready(Command(program, descriptor, argv, "/", _TRIAL, view or View(), env, view is not None))
         finished = await run(command, sandbox.wrap(command))
     except (GateError, OSError) as error:
         return error.problem.detail if isinstance(error, GateError) else str(error)
@@ -131,29 +144,24 @@ def _program(name: str) -> str:
     return os.path.realpath(shutil.which(name, path="/usr/bin:/bin") or f"/bin/{name}")
 
 
-async def _preview(offers: Iterable[Offer]) -> Offer:
-    """Whether a simulation can show what a command would change: tried with one that makes a file."""
-    name, advice = "preview", "install bubblewrap 0.11 or newer"
+async def _layers(offers: Iterable[Offer]) -> Offer:
+    """Whether what a command writes can be judged before it counts: tried with one that writes."""
+    name, advice = "layers", "install bubblewrap 0.11 or newer; until then commands that write need `writes: direct`"
     sandbox = next((offer.sandbox for offer in offers if offer.works and offer.sandbox), None)
     if sandbox is None or not sandbox.layers:
-        found = "no sandbox" if sandbox is None else f"{sandbox.name} cannot show changes without making them"
+        found = "no sandbox" if sandbox is None else f"{sandbox.name} has none: commands that may write are refused"
         return Offer(name, False, found, advice)
-    wrong = await _layer_trial(sandbox)
-    if wrong:
-        return Offer(name, False, f"{sandbox.name} {wrong}", "`run --simulate` shows no changes of shell.run here")
-    return Offer(name, True, f"{sandbox.name} shows what shell.run would change")
+    try:
+        place = await Scratch(partial(_layered_trial, sandbox)).pick(())
+    except ToolError as error:
+        return Offer(name, False, error.problem.detail, error.problem.suggestion)
+    return Offer(name, True, f"what commands write waits in {place} until it is judged")
 
 
-async def _layer_trial(sandbox: Sandbox) -> str:
-    with (
-        tempfile.TemporaryDirectory(prefix="agent-gate-") as real,
-        tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch,
-    ):
-        view = View((Place(real, Access.WRITE, True),))
-        wrong = await _trial(sandbox, ("touch", f"{real}/made"), view, scratch)
-        if not wrong and os.listdir(real):
-            wrong = "wrote into the directory itself"
-    return wrong
+async def _layered_trial(
+    sandbox: Sandbox, argv: tuple[str, ...], view: View, ready: Callable[[Command], Command]
+) -> str:
+    return await _trial(sandbox, argv, view, ready)
 
 
 _ADVICE = {

@@ -42,6 +42,8 @@ class Limits:
     file_bytes: int
     memory_bytes: int
     processes: int
+    changed_bytes: int = 0
+    """Of what it writes into layers; 0 for no bound of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class Command:
     starts_programs: bool = False
     """Otherwise the kernel refuses it another process."""
     layers: Mapping[str, str] = field(default_factory=dict)
-    """Where, by directory, what it writes goes instead: nothing of it then happens."""
+    """Where, by directory, what it writes goes instead."""
+    scratch: str = ""
+    """The directory that all of its layers lie in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A command made ready to run with all that it writes kept apart, to be looked at and thrown away."""
+"""A command made ready to run with all that it writes kept apart, to be judged before it counts."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def in_layers(command: Command, scratch: str) -> Command:
             if place.is_directory:
                 os.mkdir(f"{layer}/{UPPER}")
                 os.mkdir(f"{layer}/{WORK}")
+                shutil.copymode(place.path, f"{layer}/{UPPER}")
             else:
                 _copy(place, f"{layer}/{COPY}", command.limits.file_bytes)
     return replace(command, layers=layers)
@@ -42,10 +43,10 @@ def _copy(place: Place, to: str, bytes_max: int) -> None:
         size = os.fstat(file.fileno()).st_size
         if size > bytes_max:
             raise ToolError(
-                f"`{place.path}` has {size} bytes, too many to be copied for a preview",
+                f"`{place.path}` has {size} bytes, too many to be copied into a layer",
                 code=2006,
                 suggestion="raise max_size_bytes of fs.write",
             )
         with open(to, "xb") as copy:
             shutil.copyfileobj(file, copy)
-    shutil.copymode(place.path, to)
+    shutil.copystat(place.path, to)

@@ -108,7 +108,8 @@ class RevertService:
         if performing is None or args is None:
             return None
         kept = await self._ledger.blob(undo_blob(call_id))
-        if performing.get("kept_hash") != (None if kept is None else sha256_hex(kept)):
+        committing = next((body for kind, body in bodies if kind == "committing"), performing)
+        if committing.get("kept_hash") != (None if kept is None else sha256_hex(kept)):
             raise StorageError(f"what was kept of call `{call_id}` is not what was recorded", code=5004)
         large = await self._ledger.blob(output_blob(call_id)) if outcome.data is None else None
         if large is not None:

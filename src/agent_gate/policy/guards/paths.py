@@ -147,13 +147,18 @@ class RevertGuard:
         self._rules = rules
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
+        files = facts.found.get("files")
+        if files:  # of a command, which wrote several
+            answers = (self._judge(path, found) for path, found in files.items())
+            return next((answer for answer in answers if answer[1] is not None), _SILENT)
         path = bound.resources.get("path")
-        if path is None:
-            return _SILENT
+        return _SILENT if path is None else self._judge(path, facts.found)
+
+    def _judge(self, path: str, found: Mapping[str, Json]) -> Answer:
         if self._rules is None:
             detail = f"`{printable(path)}` would be written, and `fs.write` has no section under tools: in the policy"
             return deny("guard", 1001, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
-        reason, problem = self._rules.judge(path, facts.found)
+        reason, problem = self._rules.judge(path, found)
         return (reason, problem) if problem else _SILENT
 
 

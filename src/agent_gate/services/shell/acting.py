@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from functools import partial
 
-from agent_gate.bindings.layers import changes
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
@@ -22,12 +24,15 @@ from agent_gate.model.limits import (
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.paths import printable
+from agent_gate.ports import Proposal
 from agent_gate.sandbox.choice import Sandbox
-from agent_gate.sandbox.command import Command, Finished, Limits
+from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.layering import in_layers, written
 from agent_gate.sandbox.running import run
 from agent_gate.services.shell.environment import environment
+from agent_gate.services.shell.layering import IN_LAYERS, Layering, hint
 from agent_gate.services.shell.looking import Looked
+from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.viewing import Viewer
 
 THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
@@ -51,6 +56,8 @@ class Places:
 
 
 class Act:
+    """One command, judged and ready to run."""
+
     def __init__(
         self,
         looked: Looked,
@@ -59,16 +66,19 @@ class Act:
         viewer: Viewer,
         sandbox: Sandbox | None,
         places: Places,
+        layering: Layering,
     ) -> None:
         self._looked, self._args, self._policy = looked, args, policy
-        self._viewer, self._sandbox, self._places = viewer, sandbox, places
+        self._viewer, self._sandbox, self._places, self._layering = viewer, sandbox, places, layering
 
-    async def __call__(self, _: BoundCall) -> Json:
+    async def __call__(self, _: BoundCall) -> Json | Proposal:
+        if self._looked.resources["writes"] in IN_LAYERS:
+            return await self._propose()
         async with self._command() as command:
             return _result(await self._run(command))
 
-    async def preview(self, _: BoundCall) -> Json:
-        """What it would do: `changes` are those to files, of which none is made."""
+    async def preview(self, _: BoundCall) -> Json | Proposal:
+        """What it would do; of the changes to files that it proposes, none is made."""
         assert self._sandbox is not None
         if not self._sandbox.layers:
             raise ToolError(
@@ -76,12 +86,24 @@ class Act:
                 code=2006,
                 suggestion="install bubblewrap 0.11 or newer",
             )
-        with tempfile.TemporaryDirectory(prefix="agent-gate-") as scratch:
-            async with self._command() as command:
-                layered = await THREADS.run(partial(in_layers, command, scratch))
-                result = _result(await self._run(layered))
-                changed = await THREADS.run(partial(_changes, layered))
-        return {**result, "changes": changed}
+        return await self._propose()
+
+    async def _propose(self) -> Proposal:
+        """Run the command with all that it writes kept apart."""
+        assert self._sandbox is not None
+        async with self._command() as command:
+            writable = [place.path for place in command.view.places if place.access is Access.WRITE]
+            scratch = await self._layering.scratch(self._sandbox, writable)
+            try:
+                layered, started_ns = await THREADS.run(partial(_layered, command, scratch))
+                finished = await self._run(layered)
+                found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
+            except BaseException:
+                # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
+                shutil.rmtree(scratch, ignore_errors=True)
+                raise
+        result = {**_result(finished), **hint(finished, writable)}
+        return FileProposal(result, found, THREADS, self._layering.file_list, scratch)
 
     async def _run(self, command: Command) -> Finished:
         assert self._sandbox is not None
@@ -131,6 +153,7 @@ def _limits(policy: Policy, timeout_s: float | None) -> Limits:
         file_bytes=files.max_size_bytes if files else SHELL_TMP_BYTES_MAX,
         memory_bytes=SHELL_MEMORY_BYTES_MAX,
         processes=SHELL_PROCESSES_MAX,
+        changed_bytes=section.max_changed_bytes,
     )
 
 
@@ -148,5 +171,7 @@ def _result(finished: Finished) -> dict[str, Json]:
     return {**result, "escaped": escaped} if escaped else result
 
 
-def _changes(command: Command) -> list[dict[str, Json]]:
-    return [change for below, above in written(command) for change in changes(below, above)]
+def _layered(command: Command, scratch: str) -> tuple[Command, int]:
+    """The command over its layers, and the moment of this by the clock that stamps files."""
+    layered = in_layers(command, scratch)
+    return replace(layered, scratch=scratch), os.stat(tempfile.mkdtemp(dir=scratch)).st_ctime_ns

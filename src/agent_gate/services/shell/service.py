@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from agent_gate.bindings.commit.layer import Found
+from agent_gate.bindings.commit.undoing import undoing
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.builtin import SHELL_RUN
-from agent_gate.model.call import CallRequest
+from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SHELL_COMMANDS_MAX
+from agent_gate.model.limits import SHELL_COMMANDS_MAX, SIGNATURES_MAX
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.policy.changes import write_signature
 from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
-from agent_gate.ports import Binding, Hand, Judge
+from agent_gate.ports import Binding, Hand, Judge, Proposal, Recorded
 from agent_gate.sandbox.choice import Choice
 from agent_gate.services.shell.acting import THREADS, Act, Places
+from agent_gate.services.shell.layering import IN_LAYERS, Layering, writes_of
 from agent_gate.services.shell.looking import look
+from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.viewing import Viewer
 from agent_gate.toolkit import make_hand
 
@@ -32,17 +37,19 @@ class ShellService:
         resolver: PathResolver,
         around: Callable[[Policy], Surroundings],
         choice: Choice | None = None,
+        notes: str | None = None,
     ) -> None:
-        """`around` tells where the gate stands under a policy."""
+        """`around` tells where the gate stands under a policy; `notes` is a directory for what is staged on disks."""
         self._working_dir, self._resolver, self._around = working_dir, resolver, around
         self._choice = choice or Choice()
         self._places = Places(SHELL_COMMANDS_MAX)
+        self._layering = Layering(self._choice, resolver.own_files, working_dir, around, notes)
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return (SHELL_RUN,)
 
     def hands(self) -> Sequence[Hand]:
-        return [make_hand(SHELL_RUN, self.name, bind=self._bind)]
+        return [make_hand(SHELL_RUN, self.name, bind=self._bind, undo=self._bind_undo)]
 
     async def start(self) -> None: ...
 
@@ -60,8 +67,11 @@ class ShellService:
         section = policy.guards.shell_run
         sandbox = await self._choice.pick(section.sandbox) if section is not None else None
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
+        looked.resources["writes"] = writes = writes_of(policy, looked.use)
+        if writes in IN_LAYERS and sandbox is not None and not sandbox.layers:
+            looked.found["layers"] = False
         viewer = Viewer(policy, self._around(policy))
-        act = Act(looked, args, policy, viewer, sandbox, self._places)
+        act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering)
         return Binding(
             (looked.signature,),
             looked.resources,
@@ -69,4 +79,22 @@ class ShellService:
             release=looked.release,
             found=looked.found,
             preview=act.preview,
+            proposes=True,
+        )
+
+    async def _bind_undo(self, call: Recorded, _: Judge) -> Binding:
+        """What the command wrote goes, and what was there before comes back, as one transaction."""
+        changes = await THREADS.run(partial(undoing, call, self._layering.own_files))
+        proposal = FileProposal({"restored": len(changes)}, Found(changes), THREADS, self._layering.file_list)
+
+        async def act(_: BoundCall) -> Proposal:
+            return proposal
+
+        judged = proposal.changes
+        return Binding(
+            tuple(write_signature(change.path) for change in judged[: SIGNATURES_MAX - 1]),
+            {"manifest_hash": proposal.manifest_hash, "writes": "judge"},
+            act,
+            found={"files": {change.path: dict(change.found) for change in judged}},
+            proposes=True,
         )

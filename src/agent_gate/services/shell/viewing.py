@@ -15,6 +15,7 @@ from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.command import Access, Place, View
+from agent_gate.services.shell.layering import writes_of
 from agent_gate.services.shell.looking import Looked
 
 _FILE = {"type": "file"}
@@ -57,7 +58,7 @@ class Viewer:
         readable = self._readable(hidden=bool(use.repository))
         sections = [guards.fs_read]
         writable: PathRules | None = None
-        if use.starts_programs and guards.fs_write is not None:
+        if writes_of(self._policy, use) != "none" and guards.fs_write is not None:
             sections.append(guards.fs_write)
             writable = PathRules("fs.write", guards.fs_write, self._policy, self._around)
         starts = [path for section in sections if section is not None for path in self._starts(section)]

@@ -1,0 +1,192 @@
+"""From what a command wrote to what counts: judged, perhaps shown to a person, then committed all or none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from agent_gate.model.approval import Question
+from agent_gate.model.call import BoundCall
+from agent_gate.model.codec import canonical
+from agent_gate.model.ending import OUTCOME_UNKNOWN, Ending, Output
+from agent_gate.model.entry import Applied, Committed, NotOpen
+from agent_gate.model.errors import GateError, Problem, StorageError
+from agent_gate.model.limits import SIGNATURES_MAX, WAITING_PROPOSALS_MAX
+from agent_gate.model.outcome import Status
+from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.passage import Passage, covers, refusal
+from agent_gate.pipeline.admit import closed_problem
+from agent_gate.pipeline.hold import Resolution
+from agent_gate.pipeline.perform import PREVIEWED, with_output
+from agent_gate.policy.changes import write_signature
+from agent_gate.ports import Judge, Ledger, Prepared, Proposal
+from agent_gate.stages import Stages
+
+
+class Committing:
+    """Takes a proposal to its end; whatever that is, nothing of it waits any longer."""
+
+    def __init__(
+        self,
+        stages: Stages,
+        ledger: Ledger,
+        judge: Callable[[], Judge],
+        wait_for_answer: Callable[[Question], Awaitable[Resolution | None]],
+        paused: Callable[[], Awaitable[Problem | None]],
+    ) -> None:
+        """`judge` gives the one in force; `wait_for_answer` nothing where the gate closes first."""
+        self._stages, self._ledger, self._judge = stages, ledger, judge
+        self._wait_for_answer, self._paused = wait_for_answer, paused
+        self._waiting: Counter[str] = Counter()
+        """Proposals of each agent that wait for a person, and take room on a disk."""
+
+    async def ending(self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Ending:
+        try:
+            told = with_output(proposal.result)
+            if not proposal.changes and proposal.problem is None:
+                return told
+            if told.problem is not None:
+                return replace(told, files=tuple(proposal.changes))
+            problem = proposal.problem or await self._not_agreed(passage, prepared, verdict, proposal)
+            if problem is None:
+                problem = await self._commit(passage, prepared, verdict, proposal, told.output)
+            return _told(problem, proposal, told.output)
+        finally:
+            await proposal.discard()
+
+    async def preview(self, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Ending:
+        """How it would end; nothing is done, nobody asked."""
+        try:
+            shown = {**proposal.result, "changes": await proposal.shown()}
+            output = with_output(shown).output
+            judged = self._decide(prepared, verdict, proposal)
+            problem = proposal.problem or judged.problem
+            if problem is None and judged.decision is Decision.ASK:
+                message = "a person would have to agree to what it writes"
+                return Ending(Status.PENDING_APPROVAL, output=output, message=message, files=tuple(proposal.changes))
+            return replace(_told(problem, proposal, output), message="" if problem else PREVIEWED)
+        finally:
+            await proposal.discard()
+
+    def _decide(self, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Verdict:
+        return self._judge().decide_changes(prepared.call, prepared.facts, proposal.changes, verdict.requirement)
+
+    async def _not_agreed(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal
+    ) -> Problem | None:
+        """Why what was written may not count; None where the policy, and a person where it asks for one, agree."""
+        judged = self._decide(prepared, verdict, proposal)
+        if judged.decision is not Decision.ASK or (passage.agreed and _were_shown(proposal, prepared.call)):
+            return judged.problem
+        with self._room_for(passage) as full:
+            if full is not None:
+                return full
+            asked = await _as_shown(prepared, proposal)
+            while judged.decision is Decision.ASK:
+                problem = await self._ask(passage, asked, judged)
+                if problem is not None:
+                    return problem
+                judged = self._decide(prepared, verdict, proposal)
+                if covers(passage.question, judged):
+                    break
+        return judged.problem or await self._paused()
+
+    async def _ask(self, passage: Passage, asked: Prepared, judged: Verdict) -> Problem | None:
+        """Put the question and wait; why it was not answered with yes."""
+        holder = self._stages.holder
+        question = await holder.ask(asked, judged, None, None, ())
+        if isinstance(question, Problem):
+            return question
+        if not isinstance(question, Question):
+            return _refused(question, passage)
+        passage.question, passage.agreed = question, False
+        passage.shown = asked, judged
+        passage.tell_impatient()
+        passage.release()
+        resolution = await self._wait_for_answer(question)
+        if resolution is None:
+            await holder.expire(question)
+            detail = "the gate was closed before anybody answered; nothing was written"
+            return Problem(1016, detail, "make the call again", "hold")
+        passage.resolution = resolution
+        if resolution.how != "approved":
+            return refusal(resolution)
+        passage.agreed = True
+        return None
+
+    @contextmanager
+    def _room_for(self, passage: Passage) -> Iterator[Problem | None]:
+        agent_id = passage.request.agent.id
+        if self._waiting[agent_id] >= WAITING_PROPOSALS_MAX:
+            detail = f"what {WAITING_PROPOSALS_MAX} commands of this agent wrote waits for a person already"
+            yield Problem(1012, detail, "wait for answers", "hold")
+            return
+        self._waiting[agent_id] += 1
+        try:
+            yield None
+        finally:
+            self._waiting[agent_id] -= 1
+
+    async def _commit(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None
+    ) -> Problem | None:
+        """Staged, written down, moved into place; why none of it was."""
+        passage.nothing_done = True
+        try:
+            journal = await proposal.stage(prepared.call.call_id)
+            committed = await self._stages.performer.intend_commit(prepared, verdict, proposal, output, journal)
+            if not isinstance(committed, Applied):
+                return _refused(committed, passage)
+            passage.nothing_done = False
+            await proposal.commit()
+        except StorageError:
+            raise
+        except GateError as error:
+            return error.problem.at("perform")
+        return None
+
+
+def _told(problem: Problem | None, proposal: Proposal, output: Output | None) -> Ending:
+    """What the command said, and the files, are told however it ended."""
+    files = tuple(proposal.changes)
+    if problem is None:
+        return Ending(Status.SUCCESS, output=output, acted=True, files=files)
+    if problem.code == OUTCOME_UNKNOWN:
+        return Ending(Status.UNKNOWN, problem, output, acted=True, files=files)
+    status = Status.EXPIRED if problem.code == 1016 else Status.DENIED if problem.code < 2000 else Status.ERROR
+    return Ending(status, problem, output, acted=True, files=files)
+
+
+def _were_shown(proposal: Proposal, call: BoundCall) -> bool:
+    """Whether the person who agreed to the call agreed to each of its changes, as with a revert."""
+    return {write_signature(change.path) for change in proposal.changes}.issubset(call.signatures)
+
+
+def _refused(committed: Committed, passage: Passage) -> Problem:
+    if isinstance(committed, NotOpen):
+        return closed_problem(passage.request.project, committed.status)
+    raise AssertionError(f"not an answer to a commit: {committed}")
+
+
+async def _as_shown(prepared: Prepared, proposal: Proposal) -> Prepared:
+    """The call with what it wrote beside its own arguments: judged, shown, hashed and agreed to as one."""
+    call = prepared.call
+    shown = await proposal.shown()
+    args = {**call.recorded_args, "wrote": shown}
+    if isinstance(proposal.result, dict) and "return_code" in proposal.result:
+        args["return_code"] = proposal.result["return_code"]
+    signatures = (*call.signatures, *(write_signature(change.path) for change in proposal.changes))
+    bound = BoundCall(
+        call.call_id,
+        call.request,
+        args,
+        args,
+        signatures[:SIGNATURES_MAX],
+        call.input_hash,
+        {**call.resources, "manifest_hash": proposal.manifest_hash},
+        canonical(args),
+    )
+    return replace(prepared, call=bound, on_release=None)

@@ -1,0 +1,65 @@
+"""What a command wrote, waiting in its layers: shown, staged and committed, or thrown away."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+
+from agent_gate.bindings.commit import journal
+from agent_gate.bindings.commit.change import Change, manifest_hash
+from agent_gate.bindings.commit.layer import Found
+from agent_gate.bindings.commit.showing import shown_changes
+from agent_gate.bindings.commit.transaction import Transaction
+from agent_gate.bindings.threads import FileThreads
+from agent_gate.model.change import FileChange
+from agent_gate.model.errors import Problem
+from agent_gate.model.tool import Json
+
+
+class FileProposal:
+    """Changes to files that wait to be agreed to."""
+
+    def __init__(
+        self,
+        result: Json,
+        found: Found,
+        threads: FileThreads,
+        file_list: Callable[[str], str],
+        scratch: str = "",
+    ) -> None:
+        """`file_list` gives, by call, where the names of what is staged are noted; `scratch` goes in the end."""
+        self.result = result
+        self.problem: Problem | None = found.problem
+        self.changes: tuple[FileChange, ...] = tuple(change.to_judge() for change in found.changes)
+        self.manifest_hash = manifest_hash(found.changes)
+        self._changes: list[Change] = found.changes
+        self._threads, self._file_list, self._scratch = threads, file_list, scratch
+        self._transaction: Transaction | None = None
+        self._committed = False
+
+    async def shown(self) -> list[dict[str, Json]]:
+        return await self._threads.run(partial(shown_changes, self._changes))
+
+    async def stage(self, call_id: str) -> bytes:
+        self._transaction = Transaction(call_id, self._changes, self._file_list(call_id))
+        return await self._threads.run(partial(self._stage, self._transaction))
+
+    def _stage(self, transaction: Transaction) -> bytes:
+        transaction.stage()
+        return journal.encode(transaction.units, self._changes)
+
+    async def commit(self) -> None:
+        assert self._transaction is not None, "stage comes first"
+        self._committed = True
+        await self._threads.run(self._transaction.commit)
+        await self._threads.run(self._transaction.tidy)
+
+    async def discard(self) -> None:
+        await self._threads.run(self._discard)
+
+    def _discard(self) -> None:
+        if self._transaction is not None and not self._committed:
+            self._transaction.abandon()
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
