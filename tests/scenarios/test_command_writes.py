@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,7 @@ async def test_caches_are_thrown_away_and_no_reason_to_deny(work: Path) -> None:
     ("bound", "script"),
     [({"max_changes": 2}, "touch a b c"), ({"max_changed_bytes": 1000}, "head -c 2000 /dev/zero > big")],
 )
-async def test_bounds_on_changes_keep_all_from_being_written(work: Path, bound: dict[str, int], script: str) -> None:
+async def test_bounds_on_changes_keep_all_from_being_written(work: Path, bound: dict[str, Any], script: str) -> None:
     before = tree(work)
     async with a_gate(work.parent, policy_of(**bound), working_dir=work) as gate:
         outcome = await sh(gate, script)
@@ -199,7 +200,7 @@ async def test_what_is_cut_off_commits_nothing(work: Path, shell: dict[str, Any]
     assert (outcome.status, code_of(outcome), tree(work)) == (Status.ERROR, code, before)
 
 
-MEANWHILE = {
+MEANWHILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "rewritten": (lambda work: (work / "old").write_text("somebody else\n"), "echo two >> old"),
     "rewritten while it is removed": (lambda work: (work / "old").write_text("somebody else\n"), "rm old"),
     "removed": (lambda work: (work / "old").unlink(), "echo two >> old"),
