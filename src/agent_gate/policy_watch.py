@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_gate.config import load_policy
+from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
@@ -22,7 +23,9 @@ _log = logging.getLogger(__name__)
 
 
 async def record_policy(gate: Gate, judge: Judge) -> None:
-    """Each version of the policy that a gate judges by is an entry."""
+    """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
+    for warning in warnings_of(judge.policy):
+        _log.warning("%s", warning)
     ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
         return

@@ -419,6 +419,8 @@ class Binding(Struct, frozen=True):
     preview: Act | None = None
     proposes: bool = False
     """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
+    aliases: tuple[str, ...] = ()
+    """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ _FIELDS = {
         "max_bytes": "max_size_bytes",
         "allow_hidden": "allow_hidden",
         "allow_hardlinks": "allow_hardlinks",
+        "otherwise": "otherwise",
     },
     "fs.write": {
         "allow_paths": "allow_paths",
@@ -32,6 +33,7 @@ _FIELDS = {
         "max_write_bytes": "max_size_bytes",
         "max_bytes": "max_size_bytes",
         "allow_hidden": "allow_hidden",
+        "otherwise": "otherwise",
     },
 }
 _CANARY = "CANARY"
@@ -74,6 +76,8 @@ def _policy(case: Case) -> dict[str, Any]:
     policy: dict[str, Any] = {"version": 1, "tools": {case.tool: section}}
     if "protected_paths" in fields:
         policy["protected_paths"] = fields["protected_paths"]
+    if "rules" in fields:
+        policy["rules"] = fields["rules"]
     if fields.get("default") == "deny":
         policy["boundary"] = "deny_by_default"
     return policy

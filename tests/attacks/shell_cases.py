@@ -26,6 +26,7 @@ _FIELDS = {
     "deny_tokens": "deny_tokens",
     "timeout_s": "timeout_seconds",
     "max_output_bytes": "max_output_bytes",
+    "otherwise": "otherwise",
 }
 _FILE_FIELDS = {"allow_paths": "allow_paths", "deny_paths": "deny_paths"}
 
@@ -87,7 +88,10 @@ def _policy(case: Case) -> dict[str, Any]:
     files = {_FILE_FIELDS[name]: value for name, value in fields.items() if name in _FILE_FIELDS}
     policy: dict[str, Any] = {"version": 1, "tools": {"shell.run": command}}
     if files:
-        policy["tools"]["fs.read"] = {"allow_hidden": True, **files}
+        asks = {"otherwise": fields["otherwise"], "allow_hidden": False} if "otherwise" in fields else {}
+        policy["tools"]["fs.read"] = {"allow_hidden": True, **files, **asks}
+    if "rules" in fields:
+        policy["rules"] = fields["rules"]
     if fields.get("default") == "deny":
         policy["boundary"] = "deny_by_default"
     return policy

@@ -16,6 +16,7 @@ def check_meaning(value: Json, problems: Problems) -> None:
     """Adds what is wrong besides the shape; a field whose shape is already blamed is passed over."""
     _check_expressions(value, problems)
     _check_paths(value, problems)
+    _check_programs(value, problems)
     _check_roles(value, problems)
     _check_windows(value, problems)
     _check_timezone(value, problems)
@@ -65,6 +66,20 @@ def _path_patterns(value: Json) -> Iterator[tuple[Field, Any]]:
         for number, source in enumerate(sources if isinstance(sources, list) else ()):
             if isinstance(source, str):
                 yield (*place, number), source
+
+
+def _check_programs(value: Json, problems: Problems) -> None:
+    """Programs are listed by name: a pattern among them would stand there without effect."""
+    for key in ("allow_executables", "unchecked_executables"):
+        listed = value_at(value, "tools", "shell.run", key)
+        for number, name in enumerate(listed if isinstance(listed, list) else ()):
+            place = ("tools", "shell.run", key, number)
+            if isinstance(name, str) and not problems.blames(place) and ("*" in name or "?" in name):
+                problems.add(
+                    place,
+                    f"{problems.shown(place, name)} is a pattern, and programs are listed by name;"
+                    " list them, or write `otherwise: ask` under shell.run, and a person is asked about the others",
+                )
 
 
 def _check_roles(value: Json, problems: Problems) -> None:

@@ -46,6 +46,11 @@ class RecordedCall:
         return tuple(self._body["signatures"])
 
     @property
+    def aliases(self) -> tuple[str, ...]:
+        """None where the call was recorded before there were any: it is judged as it was then."""
+        return tuple(self._body.get("aliases", ()))
+
+    @property
     def step_index(self) -> int | None:
         return self._body.get("step_index")
 
@@ -74,6 +79,7 @@ class RecordedCall:
         )  # fmt: skip
         return BoundCall(
             self.call_id, request, args, args, self.signatures, body["input_hash"], body.get("resources", {}),
+            aliases=self.aliases,
         )  # fmt: skip
 
     @property
@@ -87,7 +93,8 @@ class RecordedCall:
         """All that its verdict rests on where neither moment, nor state, nor a counter matters."""
         body = self._body
         found = body["facts"].get("found")
-        return orjson.dumps([self.standing, found, body["args"], body["signatures"], body.get("resources")])
+        names = body["signatures"], body.get("aliases")
+        return orjson.dumps([self.standing, found, body["args"], names, body.get("resources")])
 
 
 @lru_cache(maxsize=1_024)
@@ -142,7 +149,7 @@ def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) ->
     Making the whole call again would take longer than judging it.
     """
     request = _request(call.agent_id, call.tool, call.project)
-    bound = BoundCall("", request, {}, {}, call.signatures, "")
+    bound = BoundCall("", request, {}, {}, call.signatures, "", aliases=call.aliases)
     return judge.decide(bound, _facts(*call.standing), tool)
 
 

@@ -81,12 +81,16 @@ class BoundCall(Struct, frozen=True):
     """What binding found: expanded targets, real path, device and inode."""
     recorded_json: bytes | None = None
     """The canonical bytes of what is written down, where they are at hand."""
+    aliases: tuple[str, ...] = ()
+    """Other names of what would be done, which deny and ask rules see, and allow rules and grants do not."""
 
     @property
     def bound_hash(self) -> str:
         """Of all that a person agrees to; reckoned when it is asked for, because most calls are never held."""
         request = self.request
         covered = [request.agent.id, request.project, request.tool, self.signatures, dict(self.resources)]
+        if self.aliases:
+            covered.append(self.aliases)
         return sha256_hex(canonical(covered) + canonical(self.recorded_args))
 
 
@@ -118,7 +122,7 @@ class Facts(Struct, frozen=True):
     can_ask: bool = True
     """Whether anybody could answer a question; where nobody can, an ask is a deny."""
     refused_recently: bool = False
-    """Whether a person said no to one of the signatures within the cooldown."""
+    """Whether a person said no to one of the signatures or aliases within the cooldown."""
     found: Mapping[str, Json] = field(default_factory=dict)
     """What binding saw of the things to be touched that may change without voiding an approval: a file's size."""
 

@@ -75,7 +75,7 @@ def taken_over(question: Question, earlier: Sequence[Entry], at: float, instance
         "salt": salt,
         "signatures": list(question.signatures),
     }
-    body |= {key: told[key] for key in ("door", "input_hash", "resources", "step_index") if key in told}
+    body |= {key: told[key] for key in ("aliases", "door", "input_hash", "resources", "step_index") if key in told}
     return Draft(
         Kind.HELD,
         iso(at),
@@ -295,6 +295,8 @@ def _later_body(bound: BoundCall, verdict: Verdict) -> dict[str, Any]:
         "input_hash": bound.input_hash,
         "signatures": bound.signatures,
     }
+    if bound.aliases:
+        body["aliases"] = bound.aliases
     if bound.request.step_index is not None:
         body["step_index"] = bound.request.step_index
     if bound.resources:

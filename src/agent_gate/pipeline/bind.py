@@ -15,6 +15,7 @@ from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.schema import arguments_named
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
 from agent_gate.ports import Bind, Binding, Clock, Ledger, Prepared, Secrets, Tools
@@ -55,7 +56,11 @@ class Binder:
         try:
             if hand.normalise:
                 args, args_json = hand.normalise(args), None
-            binding = await self._binding(hand.bind, request, args, judge) if hand.bind else Binding(hand.sign(args))
+            binding = (
+                await self._binding(hand.bind, request, args, judge)
+                if hand.bind
+                else Binding(hand.sign(args), aliases=aliases_of(request.tool, args))
+            )
         except GateError as error:
             return self._hidden(error.problem.at("bind"), args, hand.declaration)
         try:
@@ -134,6 +139,7 @@ class Binder:
             sha256(args_json).hexdigest(),
             binding.resources,
             args_json,
+            binding.aliases,
         )
 
     def _facts(
@@ -168,7 +174,7 @@ class Binder:
 
     async def _refused_recently(self, call: BoundCall, judge: Judge, now: float) -> bool:
         project, since = call.request.project, now - judge.policy.cooldown_seconds
-        for signature in call.signatures:
+        for signature in (*call.signatures, *call.aliases):
             if await self._ledger.denied_since(project, signature, since):
                 return True
         return False

@@ -62,9 +62,9 @@ class ChangeRules:
         if self._files is None:
             detail = f"`{_shown(change.path)}` would be written, and fs.write has no section under tools: in the policy"
             return deny(LAYER, 1002, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
-        strictest = self._judge_path(change.path, self._files.judge(change.path, change.found), environment)
+        strictest = self._judge_path(change.path, self._files.judge_or_ask(change.path, change.found), environment)
         if change.leads_to and strictest[1] is None:
-            target = self._files.judge(change.leads_to, {"type": "file"})
+            target = self._files.judge_or_ask(change.leads_to, {"type": "file"})
             strictest = _stricter(strictest, self._judge_path(change.leads_to, target, environment))
         return strictest
 

@@ -12,14 +12,25 @@ from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import CodecError, normalise, sha256_hex
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.permission import PermissionRule
 from agent_gate.model.schema import arguments_named, validator
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy import pointers
+from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for, validate_args
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """One name of a call, and every rule and default whose pattern matches it."""
+
+    name: str
+    is_alias: bool
+    rules: tuple[PermissionRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,8 @@ class Checked:
 
     outcome: Outcome
     verdict: Verdict | None = None
+    met: tuple[Met, ...] = ()
+    """What the rules see of the call: its signatures first, then its aliases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +50,7 @@ class Looked:
     signatures: tuple[str, ...]
     resources: Mapping[str, Json] = field(default_factory=dict)
     found: Mapping[str, Json] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
     look_further: Callable[[], Mapping[str, Json]] | None = None
     """Finds what may only be looked for where the call is not refused already: a look-up of a name tells it."""
 
@@ -62,14 +76,14 @@ def check_call(
         if tool in pointers.TOOLS:
             plain = pointers.with_pointer(plain)
         _validate(declaration, plain)
-        looked = look(plain) if look else Looked(_signatures(declaration, plain))
+        looked = look(plain) if look else Looked(_signatures(declaration, plain), aliases=_aliases(declaration, plain))
     except CodecError as error:
         return Checked(_refused(Problem(2002, f"the arguments are not JSON: {error}", stage="admit")))
     except GateError as error:
         return Checked(_refused(error.problem.at("bind")))
     request = CallRequest(Agent(agent_id, roles), tool, plain, project, confirmed=confirmed)
     input_hash = sha256_hex(encoded)
-    bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, looked.resources)
+    bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, looked.resources, None, looked.aliases)
     known: Json = {} if state is None else state
     facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state=known, found=looked.found)
     verdict = judge.decide(bound, facts, declaration)
@@ -79,7 +93,9 @@ def check_call(
         except GateError as error:
             return Checked(_refused(error.problem.at("bind")))
         verdict = judge.decide(bound, facts, declaration)
-    return Checked(_outcome(verdict, looked.signatures), verdict)
+    met = [Met(name, False, judge.rules_met_by(name)) for name in looked.signatures]
+    met += [Met(name, True, judge.rules_met_by(name)) for name in looked.aliases]
+    return Checked(_outcome(verdict, looked.signatures), verdict, tuple(met))
 
 
 def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:
@@ -97,6 +113,10 @@ def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple
     if declaration.name in GUARDED:
         return (declaration.name,)
     return signatures_for(declaration, args)
+
+
+def _aliases(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
+    return () if declaration.name in GUARDED else aliases_of(declaration.name, args)
 
 
 def _outcome(verdict: Verdict, signatures: tuple[str, ...]) -> Outcome:

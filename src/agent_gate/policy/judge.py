@@ -73,6 +73,10 @@ class Judge:
         """Whether verdicts on the tool rest on signatures and caller: no guard looks at anything else either."""
         return self.judged(tool).goes_by_names
 
+    def rules_met_by(self, name: str) -> tuple[PermissionRule, ...]:
+        """Every rule and default whose pattern matches a signature or an alias, those that speak first before."""
+        return tuple(self._index.met_by(name))
+
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
         declaration = self.judged(tool).declaration
@@ -88,7 +92,8 @@ class Judge:
                 return self._decide(bound, facts, judged)
             # Nothing else is looked at, so that the same question has the same answer.
             question = (
-                bound.signatures, facts.roles, facts.mode, facts.confirmed, facts.can_ask, facts.refused_recently,
+                bound.signatures, bound.aliases, facts.roles, facts.mode, facts.confirmed, facts.can_ask,
+                facts.refused_recently,
             )  # fmt: skip
             known = judged.verdicts.get(question)
             return known or judged.keep(question, self._decide(bound, facts, judged))
@@ -139,11 +144,14 @@ class Judge:
             raise ValueError("the call has no signature")
         environment = _Environment(bound, facts, declaration, self._zone)
         matches = [self._index.lookup(signature, environment) for signature in bound.signatures]
+        rules = self._rules_answer(bound.signatures, matches)
         guard = self._ask_guard(bound, facts)
+        if guard[0].decision is _ASK and rules[0].decision is _ALLOW:
+            guard = Reason("guard", None, guard[0].rule, guard[0].text), None
         standing = judged.standing(facts, policy)
         charges = charges_for(policy, self._zone, facts.at, declaration.cost, declaration.name, bound.request.run_id)
         answers: list[layers.Answer] = [
-            self._rules_answer(bound.signatures, matches),
+            rules,
             guard,
             standing.roles,
             standing.confirmation,
@@ -154,9 +162,23 @@ class Judge:
             standing.approvals,
         ]
         decisions = [reason.decision for reason, _ in answers]
-        if not any(decisions):
+        is_unruled = not any(decisions)
+        if is_unruled:
             answers.append(self._unruled(bound.signatures, matches))
+        if bound.aliases:
+            answers += self._alias_answers(bound, environment, is_unruled)
         return _verdict(answers, standing.requirement, facts)
+
+    def _alias_answers(self, bound: BoundCall, environment: _Environment, is_unruled: bool) -> list[layers.Answer]:
+        """What a deny or an ask, of the rules or where none spoke of the defaults, says of the call's other names."""
+        strongest: tuple[int, Match, str] | None = None
+        for alias in bound.aliases:
+            match = self._index.lookup_alias(alias, bound.signatures, environment)
+            rank = _RANK.get(match.decision, 0)
+            speaks = rank > 0 and (match.origin == "rule" or match.error or is_unruled)
+            if speaks and (strongest is None or rank > strongest[0]):
+                strongest = rank, match, alias
+        return [_spoken("aliases", strongest[1], strongest[2])] if strongest else []
 
     def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
         tool = bound.request.tool
@@ -333,18 +355,27 @@ def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
     rule = match.rule
     assert rule is not None
     if match.decision is not _DENY:
-        return Reason(layer, match.decision, rule.pattern, rule.description), None
+        text = rule.description
+        if layer == "aliases":
+            text = f"the same as `{shown(signature)}`, of which the {_name(match)} `{rule.pattern}` asks"
+        return Reason(layer, match.decision, rule.pattern, text), None
     if match.error:
         detail = f"the condition of rule `{rule.pattern}` cannot be judged: {match.error}"
         return layers.deny(layer, 1001, detail, f"mend `when: {rule.when}`", rule.pattern)
     why = f" ({rule.description})" if rule.description else ""
+    same = "it is the same as " if layer == "aliases" else ""
+    which = f", which is denied by the {_name(match)}" if same else f" is denied by the {_name(match)}"
     return layers.deny(
         layer,
         1001,
-        f"`{shown(signature)}` is denied by the {'rule' if layer == 'rules' else 'default'} `{rule.pattern}`{why}",
-        "narrow or remove it" if layer == "rules" else "add a rule that allows it",
+        f"{same}`{shown(signature)}`{which} `{rule.pattern}`{why}",
+        "narrow or remove it" if match.origin == "rule" else "add a rule that allows it",
         rule.pattern,
     )
+
+
+def _name(match: Match) -> str:
+    return "rule" if match.origin == "rule" else "default"
 
 
 def _unfulfilled(rule: PermissionRule, signature: str) -> layers.Answer:

@@ -71,8 +71,29 @@ class RuleIndex:
 
     def lookup(self, signature: str, env: Callable[[], Mapping[str, object]] | None = None) -> Match:
         """The answer for one signature; `env` is called at most once, and only if a condition needs it."""
+        return self._first(self._matching(signature), env)
+
+    def lookup_alias(
+        self, alias: str, signatures: Sequence[str], env: Callable[[], Mapping[str, object]] | None = None
+    ) -> Match:
+        """The answer for one alias of a call; that a rule allows it there lets nothing pass.
+
+        A rule that matches the signatures themselves has had its say on them, where an allow rule may silence it.
+        """
+        return self._first((rank for rank in self._matching(alias) if not self._has_spoken(rank, signatures)), env)
+
+    def met_by(self, signature: str) -> list[PermissionRule]:
+        """Every rule and default whose pattern matches, in the order in which they speak, whatever their condition."""
+        return [rule for rank in self._matching(signature) if (rule := self._answers[rank].rule) is not None]
+
+    def _has_spoken(self, rank: int, signatures: Sequence[str]) -> bool:
+        if self._answers[rank].decision is Decision.ALLOW:
+            return False
+        return all((self._matchers[rank] or self._matcher(rank))(signature) for signature in signatures)
+
+    def _first(self, ranks: Iterable[int], env: Callable[[], Mapping[str, object]] | None) -> Match:
         values: Mapping[str, object] | None = None
-        for rank in self._matching(signature):
+        for rank in ranks:
             condition = self._conditions[rank]
             if condition is None:
                 return self._answers[rank]

@@ -45,6 +45,7 @@ def test_an_allowed_call_exits_with_0(command: Command, policy: Path) -> None:
         "decision": "allow",
         "reasons": [{"layer": "rules", "rule": "state.get*", "text": "reading is fine"}],
         "simulated": True,
+        "rules_met": [{"signature": "state.get(/a)", "rules": [{"pattern": "state.get*", "action": "allow"}]}],
     }
 
 
@@ -297,3 +298,26 @@ def test_the_policy_itself_cannot_be_written(command: Command, tmp_path: Path) -
     (tmp_path / "policy.yaml").write_text("tools: {fs.write: {allow_paths: ['./**']}}")
     checked = command("check", "--tool", "fs.write", "--args", '{"path": "policy.yaml", "content": "x"}', "--json")
     assert (checked.code, checked.json["error"]["name"]) == (1, "protected_file")
+
+
+def test_the_rules_that_a_command_meets_by_another_name_are_shown(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "git.yaml"
+    path.write_text(
+        'tools: {shell.run: {allow_executables: [git], sandbox: "off"}, fs.read: {allow_paths: ["./**"]}}\n'
+        'rules: [{pattern: "shell.run(git log*)", action: deny}]\n'
+    )
+    line = ("check", "--tool", "shell.run", "--args", '{"command": "git --no-pager log"}', "-p", path)
+    said = command(*line, "--json")
+    met = [{"pattern": "shell.run(git log*)", "action": "deny"}]
+    assert (said.code, said.json["aliases"]) == (1, ["shell.run(git log)"])
+    assert said.json["rules_met"] == [{"alias": "shell.run(git log)", "rules": met}]
+    shown = command(*line).out
+    assert "  also known as\n    shell.run(git log)  meets deny shell.run(git log*)\n" in shown
+
+
+def test_what_a_policy_says_without_effect_is_told_beside_the_answer(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "bash.yaml"
+    path.write_text("tools: {shell.run: {allow_executables: [bash]}}\n")
+    said = command("check", "--tool", "shell.run", "--args", '{"command": "bash -c ls"}', "-p", path, "--json")
+    assert (said.code, said.json["decision"]) == (1, "deny")
+    assert said.err.startswith("warning: allow_executables of shell.run: `bash` is refused all the same: it runs code")

@@ -29,9 +29,10 @@ def bound_call(
     signatures: Sequence[str] = ("t(a)",),
     args: Mapping[str, Json] | None = None,
     run_id: str | None = None,
+    aliases: Sequence[str] = (),
 ) -> BoundCall:
     request = CallRequest(Agent("bot"), declaration.name, args or {}, run_id=run_id)
-    return BoundCall("call", request, args or {}, args or {}, tuple(signatures), "hash")
+    return BoundCall("call", request, args or {}, args or {}, tuple(signatures), "hash", aliases=tuple(aliases))
 
 
 def facts(**fields: Any) -> Facts:
@@ -56,12 +57,13 @@ def judged(
     *signatures: str,
     args: Mapping[str, Json] | None = None,
     run_id: str | None = None,
+    aliases: Sequence[str] = (),
     usage: Usage | None = None,
     **fields: Any,
 ) -> Verdict:
     """The verdict on one call under a policy; other fields are those of the facts."""
     declaration = declaration or tool()
-    bound = bound_call(declaration, signatures or (f"{declaration.name}(a)",), args, run_id)
+    bound = bound_call(declaration, signatures or (f"{declaration.name}(a)",), args, run_id, aliases)
     return judge_of(policy).decide(bound, facts(usage=usage or Usage(), **fields), declaration)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace as changed
+
 from agent_gate.model.call import BoundCall, Facts, Usage
 from agent_gate.model.tool import Mode, ToolDeclaration
 from agent_gate.model.verdict import Verdict
@@ -15,6 +17,8 @@ from tests.unit.policy.verdict_oracle import DAYS, EFFECTS, RISKS, Call
 
 _PATTERNS = ("*", "t*", "t(a)", "t(b)", "t(?)", "t([ab])", "u*", "*b*", "t(c)")
 _SIGNATURES = ("t(a)", "t(b)", "t(c)", "t", "u(a)")
+_ALIASES = ("t(b)", "t(c)", "u(b)", "v")
+_PATHS = ("/a/f", "/a/f", "/a/.h/f", "/a/x/f", "/b/f", "/b/f", "/proc/1/environ")
 _ROLES = ("viewer", "operator", "admin", "chef", "guest")
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Pacific/Auckland", "Asia/Kathmandu")
 _CONDITIONS = (
@@ -60,7 +64,9 @@ class Case:
                 "confirmation_required": declaration.confirmation_required,
                 "preconditions": list(declaration.preconditions),
             },
+            file=(self.bound.resources["path"], self.facts.found["type"]) if self.bound.resources else None,
             signatures=self.bound.signatures,
+            aliases=self.bound.aliases,
             inputs=self.bound.args,
             state=facts.state,
             roles=facts.roles,
@@ -81,14 +87,21 @@ class Case:
 
 def case(random: Random) -> Case:
     calm = random.random() < 0.5
-    declaration = _tool(random, calm)
+    is_guarded = random.random() < 0.4
+    declaration = replace(_tool(random, calm), name="fs.read") if is_guarded else _tool(random, calm)
     signatures = random.sample(_SIGNATURES, random.choice((1, 1, 1, 2, 3)))
-    inputs: dict[str, Any] = {"n": random.randint(0, 5), "a": {"b": random.randint(1, 3)}}
+    inputs: dict[str, Any] = _some(random, {"n": random.randint(0, 5), "a": {"b": random.randint(1, 3)}})
+    bound = bound_call(declaration, signatures, inputs, random.choice((None, "run")), _aliases(random))
+    found = {}
+    if is_guarded:
+        path, found = random.choice(_PATHS), {"type": random.choice(("file", "file", "file", "directory"))}
+        bound = changed(bound, args={**inputs, "path": path}, resources={"path": path})
     return Case(
         policy(random),
         declaration,
-        bound_call(declaration, signatures, _some(random, inputs), random.choice((None, "run"))),
+        bound,
         facts(
+            found=found,
             at=NOON + random.randint(-30 * 86_400, 300 * 86_400),
             mode=random.choice(list(Mode)),
             roles=("admin",) if calm else tuple(random.sample(_ROLES, random.choice((0, 1, 1, 1, 2)))),
@@ -99,6 +112,10 @@ def case(random: Random) -> Case:
             refused_recently=not calm and random.random() < 0.3,
         ),
     )
+
+
+def _aliases(random: Random) -> list[str]:
+    return random.sample(_ALIASES, random.choice((0, 0, 1, 2)))
 
 
 def _usage(random: Random, calm: bool) -> Usage:
@@ -129,6 +146,11 @@ def rule(random: Random) -> dict[str, Any]:
     return fields | ({"when": random.choice(_CONDITIONS)} if random.random() < 0.3 else {})
 
 
+def _section(random: Random) -> dict[str, Any]:
+    fields = {"allow_paths": ["/a/**"], "deny_paths": ["/a/x/**"], "allow_hidden": random.random() < 0.2}
+    return fields | ({"otherwise": random.choice(("ask", "ask", "deny"))} if random.random() < 0.8 else {})
+
+
 def policy(random: Random) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "rules": [rule(random) for _ in range(random.randint(0, 4))],
@@ -147,7 +169,8 @@ def policy(random: Random) -> dict[str, Any]:
     }
     share = random.choice((0.2, 0.4, 0.7))
     # Approvals may name the role that only `roles` makes known.
-    return {"version": 1, **_some(random, fields, share), "roles": fields["roles"]}
+    tools = {"tools": {"fs.read": _section(random)}} if random.random() < 0.8 else {}
+    return {"version": 1, **_some(random, fields, share), "roles": fields["roles"], **tools}
 
 
 def _role(random: Random) -> dict[str, Any]:

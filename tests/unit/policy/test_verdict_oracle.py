@@ -43,6 +43,8 @@ def test_the_random_policies_reach_every_answer() -> None:
     expected = {"allow", "ask", "deny", "quorum 1", "quorum 2", "quorum 3"}
     expected |= {f"code {number}" for number in (None, 1001, 1007, 1009, 1010, 1011, 1012, 1013, 1014, 1022)}
     expected |= {f"rules {said}" for said in ("allow", "ask", "deny")}
+    expected |= {f"guard {said}" for said in ("allow", "ask", "deny")} | {"code 1002", "code 1021"}
+    expected |= {f"aliases {said}" for said in ("ask", "deny")}
     expected |= {f"defaults {said}" for said in ("allow", "ask", "deny")}
     expected |= {"boundary deny", "fallback ask", "risk ask", "approvals ask", "approvals deny", "cooldown deny"}
     expected |= {f"{layer} deny" for layer in ("roles", "confirmation", "preconditions", "windows", "limits")}

@@ -29,7 +29,10 @@ class Call(NamedTuple):
 
     tool: dict[str, Any]
     """name, effect, risk, cost, required_roles, confirmation_required, preconditions"""
+    file: tuple[str, str] | None
+    """Path and kind of what `fs.read` would read; None for a tool without a guard."""
     signatures: Sequence[str]
+    aliases: Sequence[str]
     inputs: Mapping[str, Any]
     state: Any
     roles: Sequence[str]
@@ -73,6 +76,12 @@ def opinion(policy: Mapping[str, Any], call: Call) -> Opinion:  # noqa: PLR0912 
     elif len(spoken) == len(by_rules):
         said["rules"] = "allow"
 
+    guarded = _by_guard(policy, *call.file) if call.file else "nothing"
+    if isinstance(guarded, int):
+        deny("guard", guarded)
+    elif guarded == "allow" or (guarded == "ask" and said.get("rules") != "allow"):
+        said["guard"] = guarded
+
     if not _role_suffices(policy, tool, call.roles):
         deny("roles", 1009)
     if tool["confirmation_required"] and not call.confirmed:
@@ -90,12 +99,18 @@ def opinion(policy: Mapping[str, Any], call: Call) -> Opinion:  # noqa: PLR0912 
     if asking:
         said["approvals"] = "ask"
 
-    if codes:
-        return Opinion("deny", codes[0][1], said)
-    if "ask" not in said.values() and said.get("rules") != "allow":
+    unruled = not said
+    if unruled:
         _let_defaults_speak(policy, by_rules, said)
         if "deny" in said.values():
-            return Opinion("deny", 1001, said)
+            codes.append(("defaults", 1001))
+    of_aliases = [_of_alias(policy, call, alias, env, unruled) for alias in call.aliases]
+    if "deny" in of_aliases:
+        deny("aliases", 1001)
+    elif "ask" in of_aliases:
+        said["aliases"] = "ask"
+    if codes:
+        return Opinion("deny", codes[0][1], said)
     if "ask" not in said.values():
         return Opinion("allow", None, said)
     if call.refused_recently:
@@ -144,6 +159,38 @@ def _env(call: Call, tool: Mapping[str, Any], moment: datetime) -> dict[str, Any
 def _by_rules(policy: Mapping[str, Any], signature: str, env: Mapping[str, Any]) -> oracle.Answer:
     listed = [[PermissionRule(**rule) for rule in policy.get(key, ())] for key in ("rules", "defaults")]
     return oracle.answer(listed[0], listed[1], signature, env)
+
+
+def _by_guard(policy: Mapping[str, Any], path: str, kind: str) -> str | int:
+    """`allow`, `ask`, or the code of a deny; the one pattern that the policies allow ends in `/**`."""
+    section = policy.get("tools", {}).get("fs.read")
+    if section is None:
+        return 1001
+    if path.startswith("/proc/"):
+        return 1021
+    if path.startswith("/a/x/"):
+        return 1002
+    is_listed = path.startswith("/a/") and (section["allow_hidden"] or "/." not in path)
+    if kind != "file" or not (is_listed or section.get("otherwise") == "ask"):
+        return 1002
+    return "allow" if is_listed else "ask"
+
+
+def _of_alias(policy: Mapping[str, Any], call: Call, alias: str, env: Mapping[str, Any], unruled: bool) -> str:
+    """What is said of another name of the call by what has not had its say on the call's own."""
+
+    def left(key: str, *always: str) -> list[dict[str, Any]]:
+        return [
+            rule
+            for rule in policy.get(key, ())
+            if rule["action"] in always
+            or not all(fnmatchcase(signature, rule["pattern"]) for signature in call.signatures)
+        ]
+
+    others = {"rules": left("rules", "allow"), "defaults": left("defaults", "allow")}
+    answer = _by_rules(others, alias, env)
+    speaks = answer.rule.startswith("rules") or answer.failed or unruled
+    return answer.decision if speaks and answer.decision != "allow" else "nothing"
 
 
 def _true(condition: str, env: Mapping[str, Any]) -> bool:

@@ -124,26 +124,74 @@ async def test_what_was_looked_up_is_a_fact_in_the_record(tmp_path: Path) -> Non
     assert intent["body"]["resources"] == {"host": "a.test", "port": 443, "scheme": "https"}
 
 
-async def test_an_approval_holds_when_a_host_s_addresses_have_changed_meanwhile(tmp_path: Path) -> None:
+ASK = {"pattern": "http.get(*)", "action": "ask"}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [policy(ASK), policy(allow_domains=["b.test"], otherwise="ask"), policy(allow_ports=[8443], otherwise="ask")],
+    ids=["rule", "unlisted domain", "unlisted port"],
+)
+async def test_a_name_is_looked_up_once_a_person_agreed_and_not_before(
+    tmp_path: Path, rules: Mapping[str, Any]
+) -> None:
     web = a_web()
-    web.names["a.test"] = [[PUBLIC], ["9.9.9.9"]]
-    rules = policy({"pattern": "http.get(*)", "action": "ask"})
     async with a_gate_to(web, rules, tmp_path / "gate.db", can_ask=True, notifier=People()) as gate:
         question = await pending(gate, "http.get", {"url": A})
+        assert (web.looked_up, web.dialled) == ([], [])
         await approve(gate, question)
         assert (await outcome_of(gate, question)).ok
-    assert web.dialled == ["9.9.9.9"]
+    assert (web.looked_up, web.dialled) == (["a.test"], [PUBLIC])
 
 
-async def test_an_approval_does_not_cover_an_address_that_became_private(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rules", [policy(ASK), policy(allow_domains=[], otherwise="ask")], ids=["rule", "unlisted"])
+async def test_an_approval_does_not_cover_a_private_address(tmp_path: Path, rules: Mapping[str, Any]) -> None:
     web = a_web()
-    web.names["a.test"] = [[PUBLIC], ["10.0.0.1"]]
-    rules = policy({"pattern": "http.get(*)", "action": "ask"})
+    web.names["a.test"] = [["10.0.0.1"]]
     async with a_gate_to(web, rules, tmp_path / "gate.db", can_ask=True, notifier=People()) as gate:
         question = await pending(gate, "http.get", {"url": A})
         await approve(gate, question)
         assert code_of(await outcome_of(gate, question)) == 1019
+        assert code_of(await gate.call("http.get", url="https://10.0.0.1/")) == (1019 if rules != policy(ASK) else 1003)
     assert web.dialled == []
+
+
+async def test_what_is_not_listed_is_denied_where_nobody_can_be_asked(tmp_path: Path) -> None:
+    web = a_web()
+    outcome = await get(web, tmp_path, policy(allow_domains=["b.test"], otherwise="ask"))
+    assert (outcome.status, code_of(outcome), web.looked_up) == (Status.DENIED, 1001, [])
+    assert outcome.error is not None
+    assert "host `a.test` is outside allow_domains of http.get (b.test)" in outcome.error.detail
+
+
+async def test_a_rule_that_allows_a_host_outright_needs_nobody_s_agreement(tmp_path: Path) -> None:
+    rules = policy({"pattern": "http.get(https://a.test/*)", "action": "allow"}, allow_domains=[], otherwise="ask")
+    assert (await get(a_web(), tmp_path, rules)).ok
+
+
+@pytest.mark.parametrize(
+    ("location", "code"), [("https://a.test/there", None), ("https://b.test/", 1001), ("http://a.test/", 1001)]
+)
+async def test_a_redirect_passes_to_what_a_person_agreed_to_and_nowhere_else(
+    tmp_path: Path, location: str, code: int | None
+) -> None:
+    web = a_web(a__={"status": 302, "location": location})
+    rules = policy(allow_domains=[], otherwise="ask")
+    async with a_gate_to(web, rules, tmp_path / "gate.db", can_ask=True, notifier=People()) as gate:
+        question = await pending(gate, "http.get", {"url": A})
+        await approve(gate, question)
+        outcome = await outcome_of(gate, question)
+    assert code_of(outcome) == code
+    if outcome.error:
+        assert f"`{location}` would need a person's agreement (" in outcome.error.detail
+        assert outcome.error.suggestion == "call that URL itself"
+
+
+async def test_what_a_rule_allows_gives_a_redirect_no_agreement(tmp_path: Path) -> None:
+    web = a_web(a__x={"status": 302, "location": "https://a.test/y"})
+    rules = policy({"pattern": "http.get(https://a.test/x)", "action": "allow"}, allow_domains=[], otherwise="ask")
+    async with a_gate_to(web, rules, tmp_path / "gate.db", can_ask=True, notifier=People()) as gate:
+        assert code_of(await gate.call("http.get", url=f"{A}x")) == 1001
 
 
 async def test_during_a_cooldown_there_is_no_look_up(tmp_path: Path) -> None:
@@ -154,7 +202,7 @@ async def test_during_a_cooldown_there_is_no_look_up(tmp_path: Path) -> None:
         await deny(gate, question, by=ANNA)
         await outcome_of(gate, question)
         assert code_of(await gate.call("http.get", url=A)) == 1022
-    assert web.looked_up == ["a.test"]
+    assert web.looked_up == []
 
 
 @pytest.mark.parametrize(
@@ -182,7 +230,10 @@ async def test_a_redirect_that_would_need_a_person_is_refused(tmp_path: Path) ->
     async with a_gate_to(web, rules, tmp_path / "gate.db", can_ask=True) as gate:
         outcome = await gate.call("http.get", url=A)
     assert outcome.error is not None
-    assert (outcome.error.detail, web.dialled) == (f"`{B}` would need a person's agreement", [PUBLIC])
+    assert (outcome.error.detail, web.dialled) == (
+        f"`{B}` would need a person's agreement (http.get(https://b.test/*))",
+        [PUBLIC],
+    )
 
 
 async def test_redirects_that_were_followed_are_told(tmp_path: Path) -> None:

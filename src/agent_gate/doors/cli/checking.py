@@ -51,7 +51,7 @@ def run_check(
         agent=agent,
         project=project,
     )
-    judges = judging.Judges(policy)
+    judges = judging.Judges(policy, tell=screen.warn)
     if calls is not None:
         return _check_many(judges, wish, calls, as_json)
     return _check_one(judges, wish, "{}" if args is None else args, as_json, explain)

@@ -56,7 +56,7 @@ def _command(args: Mapping[str, Json], judge: Judge, resolver: PathResolver, wor
     looked.release()
     section = policy.guards.shell_run
     resources = {**looked.resources, "sandbox": _sandbox(section.sandbox if section else "off")}
-    return Looked((looked.signature,), resources, looked.found)
+    return Looked((looked.signature,), resources, looked.found, looked.aliases)
 
 
 @lru_cache

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_gate.config.policy_file import load_policy, policy_from
+from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.model.codec import CodecError, canonical, parse
 from agent_gate.model.errors import ConfigError, GateError, Problem
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
@@ -20,7 +21,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked, Looked, check_call
+from agent_gate.policy.check import Checked, Looked, Met, check_call
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
 
@@ -51,8 +52,9 @@ class Wish:
 class Judges:
     """One compiled judge for each policy that is named."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, tell: Callable[[str], None] | None = None) -> None:
+        """`tell` is given what the file says without effect."""
+        self._path, self._tell = path, tell
         self._of_file: Policy | None = None
         self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
         self._own: dict[str, OwnWatch] = {}
@@ -94,6 +96,9 @@ class Judges:
     def _file(self) -> Policy:
         if self._of_file is None:
             self._of_file = load_policy(self._path)
+            if self._tell is not None:
+                for warning in warnings_of(self._of_file):
+                    self._tell(warning)
         return self._of_file
 
 
@@ -224,4 +229,11 @@ def to_json(checked: Checked, wish: Wish, line: int | None = None) -> dict[str, 
     if wish.tool:
         head["tool"] = wish.tool
     trace = [reason.to_trace() for reason in checked.verdict.trace] if checked.verdict else []
-    return {**head, **fields, "trace": trace}
+    aliases = [met.name for met in checked.met if met.is_alias]
+    seen = {"aliases": aliases} if aliases else {}
+    return {**head, **fields, **seen, "trace": trace, "rules_met": [_met(met) for met in checked.met if met.rules]}
+
+
+def _met(met: Met) -> dict[str, Any]:
+    name = "alias" if met.is_alias else "signature"
+    return {name: met.name, "rules": [{"pattern": rule.pattern, "action": rule.action} for rule in met.rules]}

@@ -48,6 +48,7 @@ def try_policy(
     from agent_gate.bindings.ownership import Start, find_own
     from agent_gate.bindings.surroundings import look_around, real_directory
     from agent_gate.config import load_policy
+    from agent_gate.config.policy_warnings import warnings_of
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history.own_files import own_files
     from agent_gate.history.policy_try import try_policy as trial_of
@@ -55,6 +56,8 @@ def try_policy(
     from agent_gate.policy.judge import Judge
 
     loaded, here = load_policy(policy), real_directory(working_dir)
+    for warning in warnings_of(loaded):
+        screen.warn(warning)
     own = find_own(Start.of(here, [existing_database(db)], protected=[policy]))
     try:
         moment = moment_since(since, time.time()) if since else None

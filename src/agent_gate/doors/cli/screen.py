@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
@@ -73,6 +73,16 @@ def paint(text: str, style: str = "", stream: TextIO | None = None) -> str:
     return f"\x1b[{code}m{text}\x1b[0m" if code and has_colour(stream or sys.stdout) else text
 
 
+def change_lines(changes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Each changed file, and below it its difference."""
+    for change in changes:
+        yield f"{paint(change['change'], 'yellow')}  {safe(change['path'])}"
+        # The first two lines of a difference name the file once more.
+        lines = change.get("diff", "").splitlines()
+        for line in lines[2:] if lines[:1] and lines[0].startswith("--- ") else lines:
+            yield f"  {difference_line(safe(line.expandtabs()))}".rstrip()
+
+
 def difference_line(line: str) -> str:
     """A line of a unified diff in its colour."""
     return paint(line, _DIFFERENCE.get(line[:1], ""))
@@ -81,6 +91,12 @@ def difference_line(line: str) -> str:
 def say(text: str = "") -> None:
     """A line for people."""
     write(text + "\n")
+
+
+def warn(text: str) -> None:
+    """A line for people that is no part of the answer."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"warning: {safe(text)}\n")
 
 
 def write(text: str) -> None:

@@ -11,9 +11,10 @@ from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
-from agent_gate.policy.check import Checked
+from agent_gate.policy.check import Checked, Met
 
 SIGNATURES_SHOWN_MAX = 20
+RULES_SHOWN_MAX = 5
 RESULT_LINES_MAX = 100
 
 
@@ -28,6 +29,7 @@ def print_verdict(checked: Checked, tool: str, *, every_layer: bool) -> None:
         say(f"{' ' * len(decision.value)}  and {len(others) - SIGNATURES_SHOWN_MAX} more")
     print_fields(_fields(outcome))
     if checked.verdict:
+        _print_met(checked.met)
         _print_layers(checked.verdict.trace, every_layer)
 
 
@@ -46,6 +48,17 @@ def why(problem: Problem) -> str:
     """What happened and its code; a diff that belongs to it follows on lines of its own."""
     said, *difference = safe_lines(problem.detail).split("\n")
     return "\n".join((f"{said} ({problem.code} {problem.name})", *difference))
+
+
+def _print_met(met: Sequence[Met]) -> None:
+    """The names under which rules see the call, where it has more than its own, and what they meet."""
+    if not any(one.is_alias for one in met):
+        return
+    say(f"  {paint('also known as', 'dim')}")
+    for one in [one for one in met if one.is_alias][:SIGNATURES_SHOWN_MAX]:
+        rules = ", ".join(f"{rule.action} {shortened(rule.pattern)}" for rule in one.rules[:RULES_SHOWN_MAX])
+        more = f" and {len(one.rules) - RULES_SHOWN_MAX} more" if len(one.rules) > RULES_SHOWN_MAX else ""
+        say(f"    {shortened(one.name)}" + (f"  meets {rules}{more}" if rules else ""))
 
 
 def _print_layers(trace: Sequence[Reason], every_layer: bool) -> None:

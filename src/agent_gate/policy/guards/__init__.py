@@ -22,7 +22,7 @@ GUARDED: Mapping[str, str] = {
 """The tools that nothing but a section under `tools:` can grant, each with a section as people would write it."""
 
 Guard: TypeAlias = Callable[[BoundCall, Facts], Answer]
-"""Its reason says allow where it passed, and deny with a code where it did not."""
+"""Its reason says allow where it passed, deny with a code where it did not, and ask where the policy would rather."""
 
 
 def build_guards(policy: Policy, surroundings: Surroundings) -> Mapping[str, Guard]:

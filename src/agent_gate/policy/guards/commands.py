@@ -15,7 +15,7 @@ from agent_gate.policy.guards.command_text import Words, words_of
 from agent_gate.policy.guards.paths import PathRules, printable
 from agent_gate.policy.guards.programs import Reach, Refused, Use, is_wrapper, program_named
 from agent_gate.policy.guards.tokens import DenyTokens
-from agent_gate.policy.layers import Answer, deny
+from agent_gate.policy.layers import Answer, ask, deny
 from agent_gate.policy.signature import shown
 
 OWN_COMMAND = "agent-gate"
@@ -59,11 +59,20 @@ def argv_of(args: Mapping[str, Json]) -> Sequence[str]:
     return argv or words_of(args["command"]).words
 
 
-def use_of(argv: Sequence[str], section: CommandGuard) -> Use:
-    """What a command would touch; raises Refused where its words may not be judged or may not be given."""
+def use_of(argv: Sequence[str], section: CommandGuard, executable: str = "") -> Use:
+    """What a command would touch; raises Refused where its words may not be judged or may not be given.
+
+    A program that is not listed, and that a person is asked about, is read as far as there are rules for its words;
+    beyond that it runs unchecked.
+    """
     if is_named(argv[0], section.unchecked_executables):
         return _UNCHECKED
-    return _read(tuple(argv))
+    try:
+        return _read(tuple(argv))
+    except Refused:
+        if section.otherwise != "ask" or is_listed(argv[0], executable, section):
+            raise
+        return _UNCHECKED
 
 
 _NOT_AS_TEXT = Words([])
@@ -87,6 +96,11 @@ def is_named(given: str, names: Collection[str]) -> bool:
     return given in names or ("/" in given and given.rpartition("/")[2] in names)
 
 
+def is_listed(given: str, executable: str, section: CommandGuard) -> bool:
+    """Whether `allow_executables` has a program, by the agent's word for it or by the file that this leads to."""
+    return is_named(given, section.allow_executables) or executable in section.allow_executables
+
+
 class CommandRules:
     """What the policy says of commands, compiled; judges what binding found."""
 
@@ -96,6 +110,7 @@ class CommandRules:
         self._tokens = DenyTokens(section.deny_tokens)
         self._allowed = frozenset(section.allow_executables)
         self._env = frozenset(section.allow_env)
+        self._asks = section.otherwise == "ask" and section.sandbox != "off"
         self._answers: dict[str, Answer] = {}
 
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
@@ -103,14 +118,15 @@ class CommandRules:
         text, env = args.get("command"), args.get("env")
         written = words_of(text) if text else _NOT_AS_TEXT
         argv = args.get("argv") or args.get("cmd") or written.words
+        asked = self._judge_program(argv, resources, facts.found)
         refusal = (
-            self._judge_program(argv, resources, facts.found)
+            _denied(asked)
             or self._judge_words(argv, text or "", written.operator)
             or (self._judge_environment(argv, env) if env else None)
-            or self._judge_use(argv, written.expanded, resources, facts.found)
             or self._judge_sandbox(resources, facts.found)
+            or self._judge_use(argv, written.expanded, resources, facts.found)
         )
-        return refusal or self._passed(argv[0])
+        return _together(asked, refusal) or self._passed(argv[0])
 
     def _passed(self, name: str) -> Answer:
         answer = self._answers.get(name)
@@ -124,13 +140,9 @@ class CommandRules:
         section, given, path = self._section, argv[0], resources.get("executable", "")
         if given == OWN_COMMAND or given.endswith(_OWN_PATH) or path.endswith(_OWN_PATH):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
-        if not is_named(given, self._allowed) and path not in self._allowed:
-            listed = ", ".join(section.allow_executables) or "it is empty"
-            return _no(
-                1004,
-                f"{_quoted(given)} is not in allow_executables of shell.run ({listed})",
-                "add it there, or use one of them",
-            )
+        unlisted = not is_named(given, self._allowed) and path not in self._allowed
+        if unlisted and not self._asks:
+            return self._unlisted(given)
         if not path:
             where = ", ".join(section.trusted_dirs)
             return _no(
@@ -138,7 +150,23 @@ class CommandRules:
                 f"{_quoted(given)} {found.get('executable', 'was not found')} ({where})",
                 "add its directory there, or use a program that is in one of them",
             )
-        return None
+        return self._ask_about(argv, path) if unlisted else None
+
+    def _unlisted(self, given: str) -> Answer:
+        alone = self._section.otherwise == "ask"
+        without = ", and without a sandbox nothing would hold it that a person could agree to" if alone else ""
+        remedy = "add it there, or use one of them" + (", or take `sandbox: off` away" if alone else "")
+        return _no(1004, self._not_in_list(given) + without, remedy)
+
+    def _ask_about(self, argv: Sequence[str], path: str) -> Answer:
+        """The question says what a yes would mean: words that nobody read, but neither network nor hidden files."""
+        is_unchecked = use_of(argv, self._section, path) is _UNCHECKED
+        words = ", whatever its words make it do" if is_unchecked else ""
+        return ask("guard", f"{self._not_in_list(argv[0])}; it would run in the sandbox, without network{words}")
+
+    def _not_in_list(self, given: str) -> str:
+        listed = ", ".join(self._section.allow_executables) or "it is empty"
+        return f"{_quoted(given)} is not in allow_executables of shell.run ({listed})"
 
     def _judge_words(self, argv: Sequence[str], text: str, operator: str) -> Answer | None:
         token = self._tokens.found_in(argv, text)
@@ -177,9 +205,11 @@ class CommandRules:
         self, argv: Sequence[str], expanded: frozenset[str], resources: Mapping[str, Json], found: Mapping[str, Json]
     ) -> Answer | None:
         try:
-            use = use_of(argv, self._section)
+            use = use_of(argv, self._section, resources.get("executable", ""))
         except Refused as refused:
             remedy = "or name it in unchecked_executables of shell.run, which lets every argument of it pass"
+            if self._asks:
+                remedy += ", or take it out of allow_executables, so that a person is asked"
             return _no(1004, f"{_quoted(argv[0])}: {refused}", f"use it otherwise, {remedy}")
         if use.starts_programs and _OWN_IN_WORDS.search(" ".join(argv[1:])):
             return _no(1004, "no tool may run the gate's own command", "ask a person to run it")
@@ -201,7 +231,7 @@ class CommandRules:
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
-        wanted = use.reads
+        wanted, asked = use.reads, None
         paths, seen = resources.get("paths", {}), found.get("paths", {})
         if use.mentions:
             wanted += tuple(word for word in use.mentions if word in seen and seen[word]["type"] != "absent")
@@ -218,9 +248,11 @@ class CommandRules:
                 # A call that was recorded under a policy which let this program's words pass unread.
                 return _no(1002, f"it is not known what {_quoted(word)} leads to", "make the call again to find out")
             answer = self._judge_path(word, paths[word]["path"], seen[word])
-            if answer[1] is not None:
-                return answer
-        return None
+            if answer[0].decision is not Decision.ALLOW:
+                asked = _together(asked, answer)
+                if answer[1] is not None:
+                    return answer
+        return asked
 
     def _judge_path(self, word: str, path: str, seen: Mapping[str, Json]) -> Answer:
         assert self._files is not None
@@ -228,7 +260,7 @@ class CommandRules:
         if kind not in ("file", "directory", "absent"):
             return _no(1002, f"{_quoted(word)} is a {kind}", "name a file or a directory")
         # A command may list a directory.
-        return self._files.judge(path, {**seen, "type": "file"} if kind == "directory" else seen, word)
+        return self._files.judge_or_ask(path, {**seen, "type": "file"} if kind == "directory" else seen, word)
 
     def _judge_sandbox(self, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         if self._section.sandbox == "auto" and resources.get("sandbox") == NO_SANDBOX:
@@ -244,6 +276,17 @@ class CommandRules:
                 "install bubblewrap 0.11 or newer (see `agent-gate doctor`), or write `writes: direct` under shell.run",
             )
         return None
+
+
+def _denied(answer: Answer | None) -> Answer | None:
+    return answer if answer is not None and answer[1] is not None else None
+
+
+def _together(first: Answer | None, then: Answer | None) -> Answer | None:
+    """The one that denies, else both questions as one."""
+    if first is None or then is None or then[1] is not None:
+        return then or first
+    return ask("guard", f"{first[0].text}; {then[0].text}") if first[0].text != then[0].text else first
 
 
 def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.errors import ConfigError, GateError
 from agent_gate.model.policy import UrlGuard
+from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.guards.addresses import parse_address, why_not_public
 from agent_gate.policy.guards.urls import normal_host
-from agent_gate.policy.layers import Answer, deny
+from agent_gate.policy.layers import Answer, ask, deny
 
 _LISTED_MAX = 5
 _ANY = "*"
@@ -56,20 +58,46 @@ class UrlJudge:
         scheme, host, port = given.get("scheme"), given.get("host"), given.get("port")
         if not isinstance(host, str) or not host:
             return deny("guard", 1003, "the URL of this call was not read")
-        if scheme not in section.allow_schemes:
-            return _outside("scheme", str(scheme), "allow_schemes", ", ".join(section.allow_schemes))
-        if port not in section.allow_ports:
-            return _outside("port", str(port), "allow_ports", ", ".join(map(str, section.allow_ports)))
         pattern = self._domains.match(host)
-        if pattern is None:
-            return _outside("host", host, "allow_domains", str(self._domains))
+        unlisted = list(self._unlisted(str(scheme), port, host, pattern))
+        if unlisted and section.otherwise != "ask":
+            return unlisted[0].denied
         addresses = facts.found.get("addresses") or _own_address(host)
         if section.deny_private_ips:
             private = _private(host, addresses)
             if private is not None:
                 return private
+        if unlisted:
+            return ask("guard", "; ".join(outside.text for outside in unlisted))
+        assert pattern is not None
         text = "the host is allowed" if addresses else "the host is allowed; its addresses were not looked up"
         return Reason("guard", Decision.ALLOW, pattern, text), None
+
+    def _unlisted(self, scheme: str, port: Json, host: str, pattern: str | None) -> Iterator[_Outside]:
+        section = self._section
+        if scheme not in section.allow_schemes:
+            yield _Outside("scheme", scheme, "allow_schemes", ", ".join(section.allow_schemes))
+        if port not in section.allow_ports:
+            yield _Outside("port", str(port), "allow_ports", ", ".join(map(str, section.allow_ports)))
+        if pattern is None:
+            yield _Outside("host", host, "allow_domains", str(self._domains))
+
+
+class _Outside(NamedTuple):
+    """One thing about a URL that is not listed."""
+
+    what: str
+    given: str
+    field: str
+    allowed: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.what} `{self.given}` is outside {self.field} of http.get ({self.allowed or 'none'})"
+
+    @property
+    def denied(self) -> Answer:
+        return deny("guard", 1003, self.text, f"add it to {self.field} under tools: http.get, if it is meant")
 
 
 def _own_address(host: str) -> tuple[str, ...]:
@@ -89,11 +117,6 @@ def _private(host: str, addresses: Sequence[str]) -> Answer | None:
 
 def _not_public(host: str, detail: str) -> Answer:
     return deny("guard", 1019, detail, f"if `{host}` is meant, set deny_private_ips: false under tools: http.get")
-
-
-def _outside(what: str, given: str, field: str, allowed: str) -> Answer:
-    detail = f"{what} `{given}` is outside {field} of http.get ({allowed or 'none'})"
-    return deny("guard", 1003, detail, f"add it to {field} under tools: http.get, if it is meant")
 
 
 def _host_of(pattern: str) -> str:

@@ -10,6 +10,7 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.policy.patterns import Matcher, is_glob, matcher
 
 _ANY_NAMES = "**"
+_WILD = re.compile(r"[*?\[]")
 _CLASS = re.compile(r"\[!?+\]?+[^\]]*+\]")
 
 
@@ -62,6 +63,11 @@ def mistake_in(source: str) -> str | None:
         if is_glob(name) and ".." in names[at:]:
             return "has `..` after a wildcard, where no real path can have it"
     return None
+
+
+def literal(path: str) -> str:
+    """The pattern that matches one path and nothing else."""
+    return _WILD.sub(r"[\g<0>]", path)
 
 
 def normal(path: str) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import PathGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
-from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns
+from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, literal
 from agent_gate.policy.guards.surroundings import Surroundings, covering
-from agent_gate.policy.layers import Answer, deny
+from agent_gate.policy.layers import Answer, ask, deny
 from agent_gate.policy.signature import shown
 
 _OF_PROCESSES = "/proc/[0-9]*/**"
@@ -20,6 +21,7 @@ _OF_PROCESSES = "/proc/[0-9]*/**"
 _OWN = " is one of the gate's own files"
 _STEERS_GIT = re.compile(r"/\.git(?:/(?:modules|worktrees)/.+?)?/(?:config(?:\.worktree)?|hooks)(?=/|\Z)")
 """A repository's own settings and hooks, which name programs: no wildcard gives leave to write them."""
+_FILE: Mapping[str, Json] = {"type": "file"}
 _NAMED_MAX = 5
 """How many patterns of a list a message names."""
 
@@ -29,6 +31,8 @@ class _Refusal(NamedTuple):
     what: str
     suggestion: str
     rule: str = ""
+    is_unlisted: bool = False
+    """Whether nothing denies it by name: the policy may have a person asked instead."""
 
 
 class PathRules:
@@ -55,12 +59,31 @@ class PathRules:
 
         `found` is what binding saw: `type`, `nlink`, `size`, and `same_as` where it is another name of a file of ours;
         `own` says `secret` or `protected` of one that is ours.
+        What is not listed is denied, because nobody is asked in the middle of a command.
         """
+        return self._judge(path, found, given, asks=False)
+
+    def judge_or_ask(self, path: str, found: Mapping[str, Json], given: str = "") -> Answer:
+        """The same where a person can be asked: with `otherwise: ask`, what is merely not listed asks."""
+        return self._judge(path, found, given, asks=self.section.otherwise == "ask")
+
+    def opened(self, folders: Iterable[str]) -> PathGuard:
+        """The section as if it listed what lies below those of the directories that ask.
+
+        For a command that runs: a person, or a rule that allows it, has agreed to its words.
+        """
+        agreed = [folder for folder in folders if self.judge_or_ask(folder, _FILE)[0].decision is Decision.ASK]
+        below = (f"{literal(folder)}/**" for folder in agreed)
+        return replace(self.section, allow_paths=(*self.section.allow_paths, *below)) if agreed else self.section
+
+    def _judge(self, path: str, found: Mapping[str, Json], given: str, *, asks: bool) -> Answer:
         allowed = self._judge_name(path, found)
-        refusal = allowed if isinstance(allowed, _Refusal) else self._judge_object(found)
+        may_ask = isinstance(allowed, _Refusal) and allowed.is_unlisted and asks
+        refusal = allowed if isinstance(allowed, _Refusal) and not may_ask else self._judge_object(found)
         if refusal is not None:
             return deny("guard", refusal.code, _shown(path, given) + refusal.what, refusal.suggestion, refusal.rule)
-        assert isinstance(allowed, PathPattern)
+        if isinstance(allowed, _Refusal):
+            return ask("guard", _shown(path, given) + allowed.what, allowed.rule)
         return self._passed[allowed.source]
 
     def _judge_name(self, path: str, found: Mapping[str, Json]) -> PathPattern | _Refusal:
@@ -108,13 +131,16 @@ class PathRules:
     def _outside(self) -> _Refusal:
         sources = self.section.allow_paths
         if not sources:
-            return _Refusal(1002, f" is not allowed: allow_paths of {self.tool} is empty", "add it there")
+            return _Refusal(
+                1002, f" is not allowed: allow_paths of {self.tool} is empty", "add it there", is_unlisted=True
+            )
         named = ", ".join(sources[:_NAMED_MAX]) + (", …" if len(sources) > _NAMED_MAX else "")
         verb = "write" if self._writes else "read"
         return _Refusal(
             1002,
             f" is outside allow_paths of {self.tool} ({named})",
             f"add it there, or {verb} a file that they cover",
+            is_unlisted=True,
         )
 
     def _hidden(self, pattern: PathPattern) -> _Refusal:
@@ -123,6 +149,7 @@ class PathRules:
             f" is hidden: a name after the fixed part of `{pattern.source}` begins with a dot",
             f"name it in allow_paths of {self.tool}, or set allow_hidden: true there",
             pattern.source,
+            is_unlisted=True,
         )
 
     def _judge_object(self, found: Mapping[str, Json]) -> _Refusal | None:
@@ -149,11 +176,11 @@ class FileGuard:
         path = bound.resources.get("path")
         if path is None:
             return deny("guard", 1001, f"nobody has looked where the path of `{self._rules.tool}` leads")
-        return self._rules.judge(path, facts.found, bound.args["path"])
+        return self._rules.judge_or_ask(path, facts.found, bound.args["path"])
 
 
 class RevertGuard:
-    """For a revert that writes a file: it grants nothing, and refuses what `fs.write` would be refused."""
+    """For a revert that writes a file: it grants nothing, and answers otherwise what `fs.write` would."""
 
     def __init__(self, rules: PathRules | None) -> None:
         self._rules = rules
@@ -161,8 +188,8 @@ class RevertGuard:
     def __call__(self, bound: BoundCall, facts: Facts) -> Answer:
         files = facts.found.get("files")
         if files:  # of a command, which wrote several
-            answers = (self._judge(path, found) for path, found in files.items())
-            return next((answer for answer in answers if answer[1] is not None), _SILENT)
+            answers = [answer for path, found in files.items() if (answer := self._judge(path, found)) is not _SILENT]
+            return next((answer for answer in answers if answer[1] is not None), answers[0] if answers else _SILENT)
         path = bound.resources.get("path")
         return _SILENT if path is None else self._judge(path, facts.found)
 
@@ -170,8 +197,8 @@ class RevertGuard:
         if self._rules is None:
             detail = f"`{printable(path)}` would be written, and `fs.write` has no section under tools: in the policy"
             return deny("guard", 1001, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
-        reason, problem = self._rules.judge(path, found)
-        return (reason, problem) if problem else _SILENT
+        answer = self._rules.judge_or_ask(path, found)
+        return _SILENT if answer[0].decision is Decision.ALLOW else answer
 
 
 _SILENT: Answer = Reason("guard"), None

@@ -53,6 +53,24 @@ class _Errand:
         bound = BoundCall("", self.request, args, args, (url.signature,), "", url.resources)
         return self.judge.decide(bound, replace(self.facts, found=found(addresses)), HTTP_GET)
 
+    def must_allow(self, url: Url, addresses: Sequence[str]) -> None:
+        """PolicyDeniedError where a redirect is denied, or a person would have to be asked in the middle of a fetch."""
+        verdict = self.verdict(url, addresses)
+        _must_not_be_denied(verdict, url)
+        if verdict.decision is Decision.ALLOW or self._was_agreed_to(url, verdict):
+            return
+        asked = "; ".join(reason.text or reason.rule for reason in verdict.reasons)
+        raise PolicyDeniedError(
+            f"`{_shown(url)}` would need a person's agreement ({asked})", suggestion="call that URL itself"
+        )
+
+    def _was_agreed_to(self, url: Url, verdict: Verdict) -> bool:
+        """Whether a person has said yes to all that is asked here: to a host, port or scheme that is not listed."""
+        own = self.fetch.url
+        if url.origin != own.origin or any(reason.layer != "guard" for reason in verdict.reasons):
+            return False
+        return any(reason.layer == "guard" for reason in self.verdict(own).reasons if reason.decision is Decision.ASK)
+
 
 class HttpService:
     name = "http"
@@ -98,7 +116,7 @@ class HttpService:
             self._outbound.refuse_ours(fetch.headers)
         facts = await self._facts(request, fetch, judge)
         errand = _Errand(fetch, request, args, judge, facts)
-        addresses = [fetch.url.host] if fetch.url.is_address else await self._addresses_unless_denied(errand)
+        addresses = [fetch.url.host] if fetch.url.is_address else await self._addresses_if_allowed(errand)
         act = partial(self._fetch, errand, addresses)
         return Binding(fetch.signatures, fetch.resources, act=act, found=found(addresses))
 
@@ -120,9 +138,12 @@ class HttpService:
             and await self._ledger.denied_since(request.project, fetch.signatures[0], now - cooldown),
         )
 
-    async def _addresses_unless_denied(self, errand: _Errand) -> list[str]:
-        """A look-up tells others the name: there is none for a call that is denied anyway, or only imagined."""
-        if errand.request.simulate or errand.verdict(errand.fetch.url).decision is Decision.DENY:
+    async def _addresses_if_allowed(self, errand: _Errand) -> list[str]:
+        """A look-up tells others the name: there is none before it is allowed, nor for a call that is only imagined.
+
+        Where a person is asked first, the name is looked up when the call is performed.
+        """
+        if errand.request.simulate or errand.verdict(errand.fetch.url).decision is not Decision.ALLOW:
             return []
         return await self._look_up(errand, errand.fetch.url)
 
@@ -150,7 +171,7 @@ class HttpService:
     async def _follow(self, errand: _Errand, addresses: Sequence[str]) -> Json:
         """From redirect to redirect, each looked up and judged anew, until an answer is final."""
         url, headers, section = errand.fetch.url, errand.fetch.headers, errand.section
-        addresses = addresses or await self._cleared(errand, url)
+        addresses = addresses or await self._agreed(errand)
         left: list[str] = []
         while (reply := await self._ask(url, addresses, headers, section)).location is not None:
             if len(left) == section.max_redirects:
@@ -172,13 +193,19 @@ class HttpService:
             **({"redirects": left} if left else {}),
         }
 
+    async def _agreed(self, errand: _Errand) -> list[str]:
+        """Addresses to dial for the call's own URL, to which a person has said yes; a deny still wins."""
+        addresses = await self._look_up(errand, errand.fetch.url)
+        _must_not_be_denied(errand.verdict(errand.fetch.url, addresses), errand.fetch.url)
+        return addresses
+
     async def _cleared(self, errand: _Errand, url: Url) -> list[str]:
-        """Addresses to dial for a URL that the policy allows without asking anybody."""
+        """Addresses to dial for a redirect that the policy allows without asking anybody once more."""
         addresses = [url.host] if url.is_address else []
-        _must_allow(errand.verdict(url, addresses), url)
+        errand.must_allow(url, addresses)
         if not addresses:
             addresses = await self._look_up(errand, url)
-            _must_allow(errand.verdict(url, addresses), url)
+            errand.must_allow(url, addresses)
         return addresses
 
     async def _ask(self, url: Url, addresses: Sequence[str], headers: Headers, section: UrlGuard) -> Reply:
@@ -223,7 +250,7 @@ def _target(url: Url, location: str) -> Url:
         ) from None
 
 
-def _must_allow(verdict: Verdict, url: Url) -> None:
+def _must_not_be_denied(verdict: Verdict, url: Url) -> None:
     if verdict.problem is not None:
         problem = verdict.problem
         raise PolicyDeniedError(
@@ -231,8 +258,6 @@ def _must_allow(verdict: Verdict, url: Url) -> None:
             code=problem.code,
             suggestion=problem.suggestion,
         )
-    if verdict.decision is not Decision.ALLOW:
-        raise PolicyDeniedError(f"`{_shown(url)}` would need a person's agreement", suggestion="call that URL itself")
 
 
 def _joined(headers: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -14,8 +14,9 @@ from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
+from agent_gate.policy.guards.command_aliases import aliases_of_command
 from agent_gate.policy.guards.command_text import TextError
-from agent_gate.policy.guards.commands import argv_of, is_named, signature_of, use_of
+from agent_gate.policy.guards.commands import argv_of, is_listed, signature_of, use_of
 from agent_gate.policy.guards.programs import Refused, Use
 
 _WAYS = ("argv", "cmd", "command")
@@ -34,6 +35,8 @@ class Looked:
     targets: dict[str, Target] = field(default_factory=dict)
     resources: dict[str, Json] = field(default_factory=dict)
     found: dict[str, Json] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    """The same command in its plain spelling, where it has another."""
 
     def release(self) -> None:
         if self.executable is not None:
@@ -51,7 +54,7 @@ def look(args: Mapping[str, Json], policy: Policy, resolver: PathResolver, worki
         signature = signature_of(argv)
     except ArgumentError as error:
         raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
-    looked = Looked(argv, signature, working_dir)
+    looked = Looked(argv, signature, working_dir, aliases=aliases_of_command(argv))
     section = policy.guards.shell_run
     if section is None:
         return looked
@@ -97,9 +100,9 @@ def _find(looked: Looked, cwd: str | None, section: CommandGuard, resolver: Path
         looked.resources["cwd"] = target.path
     _find_program(looked, section)
     path = looked.executable.path if looked.executable is not None else ""
-    if is_named(looked.argv[0], section.allow_executables) or path in section.allow_executables:
+    if section.otherwise == "ask" or is_listed(looked.argv[0], path, section):
         with suppress(Refused):
-            looked.use = use_of(looked.argv, section)
+            looked.use = use_of(looked.argv, section, path)
     if looked.use is not None:
         _find_paths(looked, looked.use, resolver)
         if looked.use.repository:
@@ -114,6 +117,7 @@ def _find_program(looked: Looked, section: CommandGuard) -> None:
         looked.found["executable"] = str(why)
     else:
         looked.resources |= looked.executable.identity
+        looked.aliases = aliases_of_command(looked.argv, looked.executable.path)
 
 
 def _find_paths(looked: Looked, use: Use, resolver: PathResolver) -> None:

@@ -80,6 +80,7 @@ class ShellService:
             found=looked.found,
             preview=act.preview,
             proposes=True,
+            aliases=looked.aliases,
         )
 
     async def _bind_undo(self, call: Recorded, _: Judge) -> Binding:

@@ -49,7 +49,7 @@ class Viewer:
         if use.reach is Reach.NAMED:
             return list(places.values())
         folders = [place.path for place in places.values() if place.is_directory]
-        seen = self._below(self._readable(hidden=False), folders)
+        seen = self._below(self._opened(folders), folders)
         return [*places.values(), *(_place(item) for item in seen if item.path not in places)]
 
     def _of_all(self, use: Use) -> tuple[list[Place], list[Descriptor]]:
@@ -83,6 +83,10 @@ class Viewer:
             # A repository keeps all that git works with under names that begin with a dot.
             section = replace(section, allow_hidden=True)
         return PathRules("fs.read", section, self._policy, self._around)
+
+    def _opened(self, folders: Iterable[str]) -> PathRules | None:
+        readable = self._readable(hidden=False)
+        return readable and PathRules("fs.read", readable.opened(folders), self._policy, self._around)
 
     def _below(
         self, readable: PathRules | None, starts: Iterable[str], writable: PathRules | None = None

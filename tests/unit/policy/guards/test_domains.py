@@ -120,3 +120,20 @@ def test_a_call_whose_url_nobody_read_is_denied() -> None:
     bound = BoundCall("", CallRequest(Agent("x"), "http.get", {}), {}, {}, (), "")
     answer = UrlJudge(UrlGuard(allow_domains=("*",)))(bound, Facts(0, Mode.ASSISTED, (), False, ""))
     assert answer[0].decision is Decision.DENY
+
+
+def test_with_otherwise_ask_all_that_is_not_listed_is_asked_about_at_once() -> None:
+    reason, refusal = judged("http://other.test:8080/", otherwise="ask")
+    assert (reason.decision, refusal) == (Decision.ASK, None)
+    assert reason.text == (
+        "scheme `http` is outside allow_schemes of http.get (https);"
+        " port `8080` is outside allow_ports of http.get (443);"
+        " host `other.test` is outside allow_domains of http.get (a.test, *.b.test)"
+    )
+    assert judged("https://a.test/", otherwise="ask")[0].decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize("url", ["https://10.0.0.1/", "https://localhost/", "http://[::1]:8080/"])
+def test_with_otherwise_ask_a_private_address_is_denied(url: str) -> None:
+    assert problem(url, otherwise="ask").startswith("private_address: ")
+    assert problem("https://other.test/", "192.168.1.1", otherwise="ask").startswith("private_address: ")

@@ -184,6 +184,48 @@ def test_many_allow_paths_are_not_all_named_in_a_message() -> None:
     assert "(./d0/**, ./d1/**, ./d2/**, ./d3/**, ./d4/**, …)" in said(guard, "/etc/passwd")
 
 
+@pytest.mark.parametrize("path", ["/etc/hosts", "/srv/app/.hidden", "/srv/app/.git/config"])
+def test_with_otherwise_ask_what_is_hidden_or_not_listed_asks_where_somebody_can_be_asked(path: str) -> None:
+    guard = rules(otherwise="ask")
+    reason, problem = guard.judge_or_ask(path, FILE)
+    assert (reason.layer, reason.decision, problem) == ("guard", Decision.ASK, None)
+    assert reason.text.startswith(f"`{path}` is ")
+    assert said(guard, path).startswith("path_denied: ")
+    assert rules().judge_or_ask(path, FILE)[0].decision is Decision.DENY
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/srv/app/gate.db", FILE),
+        ("/etc/no", FILE),
+        ("/etc/protected", FILE),
+        ("/proc/1/mem", FILE),
+        ("/etc/hosts", {"type": "fifo"}),
+        ("/etc/hosts", {"type": "directory"}),
+        ("/etc/hosts", {**FILE, "size": 1 << 40}),
+        ("/etc/hosts", {**FILE, "nlink": 2}),
+        ("/etc/hosts", {**FILE, "same_as": "/srv/app/gate.db"}),
+    ],
+)
+def test_with_otherwise_ask_what_is_denied_by_name_or_by_nature_is_denied(path: str, found: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {"deny_paths": ("/etc/no",), "allow_hardlinks": False}
+    guard = rules(otherwise="ask", protected_paths=("/etc/protected",), **fields)
+    assert guard.judge_or_ask(path, found)[0].decision is Decision.DENY
+
+
+def test_a_directory_that_was_agreed_to_is_opened_but_for_what_is_denied_or_hidden_below() -> None:
+    guard = rules(otherwise="ask", deny_paths=("**/*.key",))
+    opened = PathRules("fs.read", guard.opened(["/data/a[1]", "/srv/app", "/srv/app/.git"]), Policy(), AROUND)
+    assert opened.section.allow_paths == ("./**", "/data/a[[]1]/**", "/srv/app/.git/**")
+    assert said(opened, "/data/a[1]/x").startswith("allow ")
+    assert said(opened, "/srv/app/.git/config").startswith("allow ")
+    for path in ("/data/a1/x", "/data/a[1]/k.key", "/data/a[1]/.h", "/srv/app/.env", "/srv/app/.git/k.key"):
+        assert said(opened, path).startswith("path_denied")
+    strict = rules()
+    assert strict.opened(["/data"]) is strict.section
+
+
 def judged(tool: str, policy: Policy, resources: dict[str, Any], found: dict[str, Any]) -> Decision | None:
     guard = build_guards(policy, AROUND)[tool]
     call = BoundCall("c", CallRequest(Agent("a"), tool, {}), {"path": "x"}, {}, ("s",), "h", resources)

@@ -14,9 +14,9 @@ from agent_gate.policy.guards.programs.json_query import jq
 from agent_gate.policy.guards.programs.listing import LISTING
 from agent_gate.policy.guards.programs.reading import READING
 from agent_gate.policy.guards.programs.sed import sed
-from agent_gate.policy.guards.programs.talking import TALKING
+from agent_gate.policy.guards.programs.talking import TALKING, VersionOnly
 
-__all__ = ["Program", "Reach", "Refused", "Use", "is_wrapper", "program_named"]
+__all__ = ["Program", "Reach", "Refused", "Use", "is_wrapper", "program_named", "why_refused"]
 
 _PROGRAMS: Mapping[str, Program] = {
     **READING,
@@ -52,3 +52,12 @@ def program_named(name: str) -> Program | None:
 def is_wrapper(name: str) -> bool:
     """Whether a program is there to start others."""
     return name in _WRAPPERS
+
+
+def why_refused(name: str) -> str:
+    """Why a program is refused whatever it is to do, beyond telling its version; empty where some words of it pass."""
+    program = program_named(name)
+    if program is None:
+        return "it is there to start other programs" if is_wrapper(name) else "there are no rules for its arguments"
+    is_code = isinstance(program, VersionOnly)
+    return "it runs code that its words name, so that it may only be asked for its version" if is_code else ""

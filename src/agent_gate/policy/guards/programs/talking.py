@@ -19,15 +19,20 @@ def date(words: Sequence[str], /) -> Use:
     return Use(read.paths)
 
 
-def version_only(*words: str) -> Program:
+class VersionOnly:
     """A program that may be asked what it is, and nothing else."""
 
-    def program(given: Sequence[str], /) -> Use:
-        if len(given) != 1 or given[0] not in words:
-            raise Refused(f"it may only be asked for its version ({', '.join(words)})")
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+
+    def __call__(self, words: Sequence[str], /) -> Use:
+        if len(words) != 1 or words[0] not in self._words:
+            raise Refused(f"it may only be asked for its version ({', '.join(self._words)})")
         return Use()
 
-    return program
+
+def version_only(*words: str) -> Program:
+    return VersionOnly(words)
 
 
 _NOTHING = Talker("", operands_max=0)

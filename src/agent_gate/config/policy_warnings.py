@@ -1,0 +1,28 @@
+"""What a policy says without effect: it loads, and whoever loads it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent_gate.model.policy import CommandGuard, Policy
+
+
+def warnings_of(policy: Policy) -> tuple[str, ...]:
+    """One line each."""
+    section = policy.guards.shell_run
+    return tuple(_refused_programs(section)) if section is not None and section.allow_executables else ()
+
+
+def _refused_programs(section: CommandGuard) -> Iterator[str]:
+    """Programs that are allowed by name, and of which no words are."""
+    from agent_gate.policy.guards.commands import is_named  # noqa: PLC0415  # only where a policy lists programs
+    from agent_gate.policy.guards.programs import why_refused  # noqa: PLC0415
+
+    for name in section.allow_executables:
+        why = why_refused(name.rpartition("/")[2])
+        if why and not is_named(name, section.unchecked_executables):
+            asked = ", so that a person is asked" if section.otherwise == "ask" else ""
+            yield (
+                f"allow_executables of shell.run: `{name}` is refused all the same: {why}; name it in"
+                f" unchecked_executables too, where only the sandbox holds it, or take it out{asked}"
+            )

@@ -1,0 +1,66 @@
+"""Alias signatures: other names of what a call would do, so that a deny holds for every spelling of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from agent_gate.model.errors import ToolError
+from agent_gate.model.tool import Json
+from agent_gate.policy.encoding import ArgumentError, encoded_text
+
+
+def aliases_of(tool: str, args: Mapping[str, Json]) -> tuple[str, ...]:
+    """Those of a tool whose signature is made of its arguments; most have none."""
+    listed = _BY_TOOL.get(tool)
+    if listed is None:
+        return ()
+    try:
+        return tuple(dict.fromkeys(listed(args)))
+    except ArgumentError as error:
+        raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
+
+
+def _of_entity(args: Mapping[str, Json]) -> Iterator[str]:
+    yield from _read(args.get("entity_id"))
+
+
+def _of_entities(args: Mapping[str, Json]) -> Iterator[str]:
+    yield from _read(args.get("entity_ids"))
+
+
+def _of_statistics(args: Mapping[str, Json]) -> Iterator[str]:
+    yield from _read(args.get("statistic_ids"))
+
+
+def _read(ids: Json) -> Iterator[str]:
+    for entity_id in ids if isinstance(ids, list) else [ids]:
+        if isinstance(entity_id, str):
+            yield f"ha_get_state({encoded_text('entity_id', entity_id)})"
+
+
+def _of_place(args: Mapping[str, Json]) -> Iterator[str]:
+    yield _set(args["path"])
+
+
+def _of_patch(args: Mapping[str, Json]) -> Iterator[str]:
+    for operation in args["patch"]:
+        if operation.get("op") == "test":
+            continue
+        if isinstance(operation.get("path"), str):
+            yield _set(operation["path"])
+        if operation.get("op") == "move" and isinstance(operation.get("from"), str):
+            yield _set(operation["from"])
+
+
+def _set(path: str) -> str:
+    return f"state.set({encoded_text('path', path)})"
+
+
+_BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
+    "ha_get_entity_state": _of_entity,
+    "ha_get_history": _of_entities,
+    "ha_get_statistics": _of_statistics,
+    "state.set": _of_place,
+    "state.delete": _of_place,
+    "state.patch": _of_patch,
+}
