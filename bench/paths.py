@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.ownership import Own
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.policy import Guards, PathGuard, Policy
 from agent_gate.policy.guards.paths import PathRules
@@ -25,7 +27,7 @@ def figures(directory: Path) -> Iterator[Figure]:
     own = tuple(str(root / name) for name in ("gate.db", "gate.db-wal", "gate.db-shm", "gate.db.anchor", "gate.db.d"))
     policy = Policy(guards=Guards(fs_read=LISTS))
     rules = PathRules("fs.read", LISTS, policy, Surroundings(str(root), secret=own))
-    resolver = PathResolver(str(root), own)
+    resolver = PathResolver(str(root), OwnWatch(lambda: Own(own)))
 
     def guard(path: str) -> object:
         target = resolver.resolve_at_once(path) or resolver.resolve(path)

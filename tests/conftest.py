@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,23 @@ settings.load_profile(_profile())
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+_STATES = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _state_of_this_test(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gates tell each other of their own files: not those of other tests, nor of whoever runs them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / f"state-{next(_STATES)}"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For what begins before a test and outlives it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+        yield
 
 
 @contextmanager

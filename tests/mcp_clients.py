@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +19,9 @@ COMMAND = (sys.executable, "-m", "agent_gate", "mcp")
 @asynccontextmanager
 async def a_client(directory: Path, *options: str, mode: Any = "auto", **settings: Any) -> AsyncIterator[Client]:
     """The client with its own process, started in a directory; `settings` are those of the client."""
-    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *options], cwd=directory)
+    # The client hands on little of its environment by itself.
+    env = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], *options], cwd=directory, env=env)
     with (directory / "mcp.log").open("a") as log:
         async with Client(stdio_client(server, errlog=log), mode=mode, **settings) as client:
             yield client

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from agent_gate.bindings.commit.recovery import finisher
 from agent_gate.bindings.commit.steps import file_list
+from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.ownership import Start, find_own, note_own
 from agent_gate.bindings.paths import PathResolver
-from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
+from agent_gate.bindings.surroundings import look_around, real_directory
 from agent_gate.config import load_policy
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
+from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
@@ -66,7 +69,7 @@ class KeyedHashes:
 @asynccontextmanager
 async def open_gate(
     policy: PolicySource,
-    db: str | Path = "agent-gate.db",
+    db: str | Path = DEFAULT_LEDGER,
     *,
     tools: Iterable[Callable[..., Any] | Tool] = (),
     agent: Agent | None = None,
@@ -86,7 +89,8 @@ async def open_gate(
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
 
     Relative paths begin at `working_dir`. No tool reaches the files of the ledger, nor `own_files`, such as a config;
-    none writes the file that `policy` names, nor `protected_files`.
+    none writes the file that `policy` names, nor `protected_files`. Both hold for whatever else is the gate's own: see
+    `bindings/ownership.py`.
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
     `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
@@ -103,6 +107,7 @@ async def open_gate(
         notes = str(LedgerFiles(Path(db)).directory)
         ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
+        standing.note()
         contacts = ContactsService(ledger, ledger.secret, clock, ids)
         ours: list[Service] = [
             contacts,
@@ -153,22 +158,29 @@ class Standing:
         working_dir: str,
         db: str | Path,
         policy: PolicySource,
-        own_files: Sequence[str | Path] = (),
+        secret_files: Sequence[str | Path] = (),
         protected_files: Sequence[str | Path] = (),
     ) -> None:
         self.working_dir = working_dir
         named = (policy,) if isinstance(policy, str | Path) else ()
-        self._protected = real_paths((*named, *protected_files))
-        self._secret = real_paths((*LedgerFiles(Path(db)).all(), *own_files))
+        self._start = Start.of(working_dir, [db], secret_files, [*named, *protected_files])
+        self._own = OwnWatch(partial(find_own, self._start))
 
     def judge(self, policy: Policy) -> Judge:
+        """Knows the gate's own files as of now; those that come later are found when a path is resolved."""
+        self._own.look()
         return Judge(policy, self.look(policy))
 
     def look(self, policy: Policy) -> Surroundings:
-        return look_around(policy, self.working_dir, protected=self._protected, secret=self._secret)
+        own = self._own.now()
+        return look_around(policy, self.working_dir, protected=own.unwritten, secret=own.secret)
 
     def resolver(self) -> PathResolver:
-        return PathResolver(self.working_dir, (*self._protected, *self._secret))
+        return PathResolver(self.working_dir, self._own)
+
+    def note(self) -> None:
+        """Let other gates of this user know which files are this one's."""
+        note_own(self._start)
 
 
 def wire(

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvloop
 
 from agent_gate.app import Standing, open_gate
+from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.bindings.surroundings import real_directory
 from agent_gate.chain.configured import OUTBOUND, check_chains, refs_of, registry_of
 from agent_gate.chain.executor import Bounds
@@ -29,6 +30,7 @@ from agent_gate.history.projects import Projects
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S, MCP_WAIT_S
 from agent_gate.policy_watch import PolicyWatch
 from agent_gate.runtime import Gate
@@ -50,15 +52,9 @@ class Settings:
     config_path: Path | None = None
 
     @property
-    def secret_files(self) -> list[Path]:
-        """Files that no tool may read: they hold tokens and keys."""
-        tls = self.config.gateway.tls if self.config else None
-        return [*([self.config_path] if self.config_path else []), *([Path(tls.key)] if tls else [])]
-
-    @property
-    def protected_files(self) -> list[Path]:
-        tls = self.config.gateway.tls if self.config else None
-        return [Path(tls.cert)] if tls else []
+    def own_files(self) -> Named:
+        """Files of this start that no tool may read, and those that none may write."""
+        return named_by(self.config_path, self.config)
 
 
 def settings_of(
@@ -73,7 +69,7 @@ def settings_of(
     load_policy(policy_path)
     if config_path is None:
         agent = Agent(agent_id or _own_name(), projects=("*",))
-        return Settings(policy_path, db or Path("agent-gate.db"), agent, project=project or "default", wait_s=wait_s)
+        return Settings(policy_path, db or Path(DEFAULT_LEDGER), agent, project=project or "default", wait_s=wait_s)
     config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
     if config.storage.type != "sqlite" and db is None:
         raise ConfigError(
@@ -161,9 +157,7 @@ def _end_by_signals(ended: asyncio.Event) -> None:
 
 def _reload_by_signal(settings: Settings, gate: Gate) -> None:
     """SIGHUP loads the policy again, as a changed file does by itself."""
-    standing = Standing(
-        real_directory(None), settings.db, settings.policy_path, settings.secret_files, settings.protected_files
-    )
+    standing = Standing(real_directory(None), settings.db, settings.policy_path, *settings.own_files)
     watch = PolicyWatch(settings.policy_path, standing.judge)
     reloads: set[asyncio.Task[bool]] = set()
 
@@ -185,8 +179,8 @@ async def gate_of(settings: Settings, hide: Callable[[str], None]) -> AsyncItera
         agent=settings.agent,
         approvers=settings.approvers,
         approval_timeout_s=config.approval_timeout if config else APPROVAL_TIMEOUT_S,
-        own_files=settings.secret_files,
-        protected_files=settings.protected_files,
+        own_files=settings.own_files.secret,
+        protected_files=settings.own_files.protected,
         outbound=_outbound_of(config) if config else None,
         home_assistant=config.services.homeassistant if config else None,
         hide=hide,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -492,7 +493,9 @@ def test_the_guide_shows_the_examples() -> None:
 
 def test_the_program_of_the_guide_runs(notes: Path) -> None:
     program = [sys.executable, str(EXAMPLES / "client.py"), str(notes)]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    # A client hands its home on to the server, and little else.
+    env = {**os.environ, "HOME": str(notes.parent)}
+    done = subprocess.run(program, capture_output=True, text=True, check=True, env=env)
     tools, read, denied = done.stdout.splitlines()
     assert tools.startswith("tools: fs_read, fs_write, state_delete, ")
     assert json.loads(read.removeprefix("read: "))["content"] == "milk"

@@ -6,12 +6,11 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_gate.bindings import openat2
 from agent_gate.bindings.descriptors import Descriptor, real_name
-from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.bindings.walk import Walked, walk
 from agent_gate.model.errors import PolicyDeniedError, ToolError
 from agent_gate.model.limits import PATH_BYTES_MAX
@@ -47,6 +46,8 @@ class Target(NamedTuple):
     """Why it is absent for good: nothing can be made there either."""
     same_as: str | None = None
     """The file of the gate's own that this is another name of."""
+    own: str = ""
+    """`secret` or `protected` where it is one of the gate's own files."""
 
     @property
     def identity(self) -> dict[str, Json]:
@@ -66,6 +67,8 @@ class Target(NamedTuple):
                 seen["nlink"] = self.status.st_nlink
         if self.same_as is not None:
             seen["same_as"] = self.same_as
+        if self.own:
+            seen["own"] = self.own
         return seen
 
     def release(self) -> None:
@@ -75,10 +78,10 @@ class Target(NamedTuple):
 class PathResolver:
     """Resolves paths as one gate sees them: relative to its working directory."""
 
-    def __init__(self, working_dir: str, own_files: Sequence[str] = (), *, by_walking: bool = False) -> None:
+    def __init__(self, working_dir: str, own_files: OwnWatch | None = None, *, by_walking: bool = False) -> None:
         """`by_walking` does without openat2, as where there is none."""
         self._base = f"{working_dir}/".encode()
-        self.own_files = OwnFiles(own_files)
+        self.own_files = own_files or OwnWatch()
         self._walks = by_walking or not openat2.is_available()
         self._at_once = not self._walks and openat2.is_available_at_once()
 
@@ -122,7 +125,8 @@ class PathResolver:
             descriptor.leave()
             raise
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "thing of an unknown kind")
-        return Target(name, kind, descriptor, status, (), "", self.own_files.name_of(status, name))
+        own = self.own_files
+        return Target(name, kind, descriptor, status, (), "", own.name_of(status, name), own.kind_of(name))
 
     def _walked(self, path: str, text: str) -> Target:
         try:
@@ -140,7 +144,8 @@ class PathResolver:
             descriptor.leave()
             raise
         would_be = normal("/".join((nearest, *walked.rest)))
-        return Target(would_be, "absent", descriptor, rest=walked.rest, obstacle=_obstacle(walked))
+        own = self.own_files.kind_of(would_be)
+        return Target(would_be, "absent", descriptor, rest=walked.rest, obstacle=_obstacle(walked), own=own)
 
 
 def _refuse_malformed(path: str, encoded: bytes) -> None:

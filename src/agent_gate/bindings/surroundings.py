@@ -29,8 +29,20 @@ def look_around(
 
 def real_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:
     """As they really are and, where that is another name, as given: a link may be replaced by a file."""
-    absolute = list(map(os.path.abspath, paths))
-    return tuple(dict.fromkeys((*map(os.path.realpath, absolute), *absolute)))
+    absolute, known = list(map(os.path.abspath, paths)), {"": ""}
+    return tuple(dict.fromkeys((*(_real(path, known) for path in absolute), *absolute)))
+
+
+def _real(path: str, known: dict[str, str]) -> str:
+    """As `os.path.realpath` says, looking once at each directory that many paths have in common."""
+    given = real = ""
+    for name in filter(None, path.split("/")):
+        given = f"{given}/{name}"
+        if given not in known:
+            real = f"{real}/{name}"
+            known[given] = os.path.realpath(real).rstrip("/") if os.path.islink(real) else real
+        real = known[given]
+    return real or "/"
 
 
 def _links(policy: Policy, working_dir: str) -> dict[str, str]:

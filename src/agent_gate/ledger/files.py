@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate.model.errors import StorageError
+from agent_gate.model.ledger_names import ANCHOR, DIRECTORY, ledger_names
 
 ULID_CHARS = 26
 
@@ -21,12 +22,12 @@ class LedgerFiles:
 
     @property
     def anchor(self) -> Path:
-        return self.db.with_name(self.db.name + ".anchor")
+        return self.db.with_name(self.db.name + ANCHOR)
 
     @property
     def directory(self) -> Path:
         """Locks and keys."""
-        return self.db.with_name(self.db.name + ".d")
+        return self.db.with_name(self.db.name + DIRECTORY)
 
     @property
     def writer_lock(self) -> Path:
@@ -42,8 +43,7 @@ class LedgerFiles:
 
     def all(self) -> tuple[Path, ...]:
         """Every file and directory, also those that SQLite makes and removes beside the database."""
-        beside = (self.db.with_name(self.db.name + end) for end in ("-wal", "-shm", "-journal"))
-        return (self.db, *beside, self.anchor, self.anchor.with_name(self.anchor.name + ".new"), self.directory)
+        return tuple(map(Path, ledger_names(str(self.db))))
 
     def instance_lock(self, instance: str) -> Path:
         return self.directory / f"{instance}.lock"

@@ -46,6 +46,14 @@ ANCHOR_COMPACT_BYTES = 8 * 1_048_576
 ANSWER_POLL_INTERVAL_S = 0.2
 
 PATH_BYTES_MAX = 4_095
+OWN_ENTRIES_MAX = 10_000
+"""Of a working directory, looked through for ledgers."""
+OWN_DATABASES_MAX = 100
+"""Databases there that are looked into."""
+OWN_TEXT_BYTES_MAX = 65_536
+"""Of a configuration or policy there, to see whether it is one."""
+NOTED_MAX, NOTED_BYTES_MAX = 200, 1_048_576
+"""Of the list of what a user's gates call their own; beyond that the oldest are left out."""
 FILE_THREADS_MAX = 8
 FILE_JOBS_MAX = 1_000
 """File work under way and waiting for a thread."""

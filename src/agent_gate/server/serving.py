@@ -98,8 +98,8 @@ async def _hall(settings: Settings, hide: Callable[[str], None]) -> AsyncIterato
                 approvers=tuple(identities.approvers.values()),
                 notifier=messengers,
                 approval_timeout_s=config.approval_timeout,
-                own_files=settings.secret_files,
-                protected_files=settings.protected_files,
+                own_files=settings.own_files.secret,
+                protected_files=settings.own_files.protected,
                 outbound=outbound_of(config),
                 home_assistant=config.services.homeassistant,
                 hide=hide,
@@ -131,9 +131,7 @@ async def _create_projects(config: Config, gate: Gate) -> None:
 
 
 def _policy_watch(settings: Settings) -> PolicyWatch:
-    standing = Standing(
-        real_directory(None), settings.db, settings.policy_path, settings.secret_files, settings.protected_files
-    )
+    standing = Standing(real_directory(None), settings.db, settings.policy_path, *settings.own_files)
     return PolicyWatch(settings.policy_path, standing.judge)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.chain.configured import check_chains
 from agent_gate.config import Config, GatewayConfig, load_config, load_policy
 from agent_gate.doors.http import is_loopback
@@ -30,15 +31,9 @@ class Settings:
         return Path(self.config.storage.path)
 
     @property
-    def secret_files(self) -> list[Path]:
-        """Files that no tool may read: they hold tokens and keys."""
-        tls = self.config.gateway.tls
-        return [self.config_path, *([Path(tls.key)] if tls else [])]
-
-    @property
-    def protected_files(self) -> list[Path]:
-        tls = self.config.gateway.tls
-        return [Path(tls.cert)] if tls else []
+    def own_files(self) -> Named:
+        """Files of this start that no tool may read, and those that none may write."""
+        return named_by(self.config_path, self.config)
 
 
 def settings_of(config_path: Path, policy_path: Path, *, insecure: bool = False) -> Settings:

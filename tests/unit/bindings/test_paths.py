@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate.bindings import openat2
+from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.ownership import Own
 from agent_gate.bindings.paths import PathResolver, Target
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
 
@@ -220,7 +222,7 @@ def test_another_name_of_an_own_file_is_recognised(work: Path, own: str) -> None
     for name in ("gate.db", "gate.db.d/key"):
         (work / name).write_text("x")
     real = {"gate.db": "gate.db", "gate.db.d": "gate.db.d/key"}[own]
-    resolver = PathResolver(str(work), [str(work / own)])
+    resolver = PathResolver(str(work), OwnWatch(lambda: Own(secret=(str(work / own),))))
     os.link(work / real, work / "innocent")
 
     def same_as(name: str) -> str | None:
@@ -236,7 +238,7 @@ def test_another_name_of_an_own_file_is_recognised(work: Path, own: str) -> None
 def test_an_own_file_that_was_replaced_is_recognised_by_its_new_self(work: Path) -> None:
     own = work / "policy.yaml"
     own.write_text("old")
-    resolver = PathResolver(str(work), [str(own)])
+    resolver = PathResolver(str(work), OwnWatch(lambda: Own(protected=(str(own),))))
     resolver.resolve("a.txt").release()
     (work / "new").write_text("new")
     (work / "new").rename(own)

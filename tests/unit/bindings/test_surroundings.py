@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_own_files_have_their_real_name_and_the_one_given(root: Path) -> None:
         f"{root}/real/policy.yaml",
         f"{root}/link/policy.yaml",
     )
+
+
+def test_real_names_are_those_of_the_system_however_links_lie(root: Path) -> None:
+    (root / "real/up").symlink_to("..")
+    (root / "real/sub/loop").symlink_to("loop")
+    (root / "whole").symlink_to("/")
+    (root / "real/file").symlink_to("sub/absent")
+    names = ["link/up/link/file", "link/sub/loop/x", f"whole{root}/link", "absent/x", "link/absent/y", "link/../real"]
+    paths = ["/", *(os.path.abspath(f"{root}/{name}") for name in names)]
+    assert real_paths(paths) == tuple(dict.fromkeys((*map(os.path.realpath, paths), *paths)))
 
 
 def test_a_working_directory_is_a_real_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from agent_gate.model.tool import Json
 from agent_gate.policy.check import Looked
 from agent_gate.policy.judge import Judge
 
+if TYPE_CHECKING:
+    from agent_gate.bindings.paths import PathResolver
 
-def look(tool: str, args: Mapping[str, Json], judge: Judge, working_dir: str, *, resolve: bool) -> Looked:
+
+def look(
+    tool: str, args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str, *, resolve: bool
+) -> Looked:
     """Signatures, resources and facts of a call that is judged and not made; names are looked up only on request."""
     if tool == "http.get":
         return _fetch(args, resolve=resolve)
     if tool == "shell.run":
-        return _command(args, judge, working_dir)
-    return _file(tool, args, working_dir)
+        return _command(args, judge, resolver, working_dir)
+    return _file(tool, args, resolver)
 
 
-def _file(tool: str, args: Mapping[str, Json], working_dir: str) -> Looked:
-    from agent_gate.bindings.paths import PathResolver
+def _file(tool: str, args: Mapping[str, Json], resolver: PathResolver) -> Looked:
     from agent_gate.services.filesystem import bind_for_check
 
-    binding = bind_for_check(tool, args, PathResolver(working_dir, ()))
+    binding = bind_for_check(tool, args, resolver)
     return Looked(binding.signatures, binding.resources, binding.found)
 
 
@@ -43,12 +48,11 @@ def _fetch(args: Mapping[str, Json], *, resolve: bool) -> Looked:
     return Looked(fetch.signatures, fetch.resources, look_further=look_up)
 
 
-def _command(args: Mapping[str, Json], judge: Judge, working_dir: str) -> Looked:
-    from agent_gate.bindings.paths import PathResolver
+def _command(args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str) -> Looked:
     from agent_gate.services.shell.looking import look as look_at_command
 
     policy = judge.policy
-    looked = look_at_command(args, policy, PathResolver(working_dir, ()), working_dir, judge.surroundings)
+    looked = look_at_command(args, policy, resolver, working_dir, judge.surroundings)
     looked.release()
     section = policy.guards.shell_run
     resources = {**looked.resources, "sandbox": _sandbox(section.sandbox if section else "off")}

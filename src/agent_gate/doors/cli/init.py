@@ -48,6 +48,7 @@ def init(
     written = [_write(directory / name, (STARTER / name).read_bytes()) for name in FILES if name != CONFIG]
     written.append(_write(directory / CONFIG, _config(directory, path), mode=0o600))
     added = _add_to_gitignore(directory / ".gitignore", path)
+    _note(directory, path)
     if as_json:
         created = [*written, *([str(directory / ".gitignore")] if added else []), *([str(path)] if is_new else [])]
         screen.print_json({"created": created, "database": str(path)})
@@ -74,6 +75,14 @@ def _create_database(path: Path) -> None:
     from agent_gate.system import RandomIds, SystemClock
 
     asyncio.run(SqliteLedger(path, SystemClock(), RandomIds()).close())
+
+
+def _note(directory: Path, db: Path) -> None:
+    """Gates of this user that run already keep their agents away from what was just made."""
+    from agent_gate.bindings.ownership import Start, note_own
+
+    policy, plan, config = (directory / name for name in FILES)
+    note_own(Start.of(str(directory), [db], [config], [policy, plan]))
 
 
 def _config(directory: Path, db: Path) -> bytes:

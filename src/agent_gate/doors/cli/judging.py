@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent_gate.config.policy_file import load_policy, policy_from
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.model.codec import CodecError, canonical, parse
 from agent_gate.model.errors import ConfigError, GateError, Problem
+from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
@@ -21,6 +24,9 @@ from agent_gate.model.verdict import Decision
 from agent_gate.policy.check import Checked, Looked, Met, check_call
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
+
+if TYPE_CHECKING:
+    from agent_gate.bindings.own_watch import OwnWatch
 
 JUDGES_MAX = 64
 """How many policies are kept compiled."""
@@ -51,20 +57,41 @@ class Judges:
         self._path, self._tell = path, tell
         self._of_file: Policy | None = None
         self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
+        self._own: dict[str, OwnWatch] = {}
 
     def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
         """The judge for a policy, the file's if none is given, that stands in a working directory."""
         key = b"" if policy is None else canonical(dict(policy)), working_dir
         judge = self._judges.get(key)
         if judge is None:
-            judge = self._judges[key] = (
-                _standing(policy_from(policy), working_dir)
-                if policy
-                else _standing(self._file(), working_dir, self._path)
-            )
+            judge = self._judges[key] = self._standing(policy_from(policy) if policy else self._file(), working_dir)
             if len(self._judges) > JUDGES_MAX:
                 self._judges.popitem(last=False)
         return judge
+
+    def own_files(self, working_dir: str) -> OwnWatch:
+        """Those of a run that would be started here: with this policy and the ledger that it would write to."""
+        from agent_gate.bindings.own_watch import OwnWatch
+        from agent_gate.bindings.ownership import Start, find_own
+
+        own = self._own.get(working_dir)
+        if own is None:
+            if len(self._own) >= JUDGES_MAX:
+                self._own.clear()
+            ledger = os.environ.get("AGENT_GATE_DB") or DEFAULT_LEDGER
+            start = Start.of(working_dir, [] if "://" in ledger else [ledger], protected=[self._path])
+            own = self._own[working_dir] = OwnWatch(partial(find_own, start))
+        return own
+
+    def _standing(self, policy: Policy, working_dir: str) -> Judge:
+        """Only guards need to know where they stand, and which files are the gate's own."""
+        if policy.guards == Guards():
+            return Judge(policy)
+        from agent_gate.bindings.surroundings import look_around, real_directory
+
+        real = real_directory(working_dir or None)
+        own = self.own_files(real).now()
+        return Judge(policy, look_around(policy, real, protected=own.unwritten, secret=own.secret))
 
     def _file(self) -> Policy:
         if self._of_file is None:
@@ -73,16 +100,6 @@ class Judges:
                 for warning in warnings_of(self._of_file):
                     self._tell(warning)
         return self._of_file
-
-
-def _standing(policy: Policy, working_dir: str, *own_files: str | Path) -> Judge:
-    """Only guards need to know where they stand, and which files no tool may write."""
-    if policy.guards == Guards():
-        return Judge(policy)
-    from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
-
-    around = look_around(policy, real_directory(working_dir or None), protected=real_paths(own_files))
-    return Judge(policy, around)
 
 
 def answer(judges: Judges, wish: Wish) -> Checked:
@@ -103,17 +120,20 @@ def answer(judges: Judges, wish: Wish) -> Checked:
         project=wish.project,
         mode=wish.mode,
         confirmed=wish.confirmed,
-        look=_look(wish, judge),
+        look=_look(wish, judges, judge),
     )
 
 
-def _look(wish: Wish, judge: Judge) -> Callable[[Mapping[str, Json]], Looked] | None:
+def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Json]], Looked] | None:
     """How to find what a guarded call would touch; where its section is missing, there is no need to."""
     if wish.tool not in GUARDED or getattr(judge.policy.guards, wish.tool.replace(".", "_")) is None:
         return None
+    from agent_gate.bindings.paths import PathResolver
     from agent_gate.doors.cli.guarded import look
 
-    return lambda args: look(wish.tool, args, judge, judge.surroundings.working_dir, resolve=wish.resolve)
+    working_dir = judge.surroundings.working_dir
+    resolver = PathResolver(working_dir, judges.own_files(working_dir))
+    return lambda args: look(wish.tool, args, judge, resolver, working_dir, resolve=wish.resolve)
 
 
 def refused(problem: Problem) -> Checked:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from agent_gate.model.errors import StorageError
+from agent_gate.model.ledger_names import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from typer._click import Context
@@ -23,7 +24,7 @@ ServicesOf = Annotated[
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]
 
-DEFAULT_DB = "agent-gate.db"
+DEFAULT_DB = DEFAULT_LEDGER
 
 
 class HelpfulGroup(TyperGroup):

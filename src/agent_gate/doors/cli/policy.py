@@ -45,32 +45,27 @@ def try_policy(
     as_json: AsJson = False,
 ) -> int:
     """Judge every recorded call again and list what would change; exit code 1 if anything is newly allowed."""
-    from agent_gate.bindings.surroundings import look_around, real_directory, real_paths
+    from agent_gate.bindings.ownership import Start, find_own
+    from agent_gate.bindings.surroundings import look_around, real_directory
     from agent_gate.config import load_policy
     from agent_gate.config.policy_warnings import warnings_of
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history.own_files import own_files
     from agent_gate.history.policy_try import try_policy as trial_of
     from agent_gate.history.query import moment_since
-    from agent_gate.ledger.files import LedgerFiles
     from agent_gate.policy.judge import Judge
 
-    loaded = load_policy(policy)
+    loaded, here = load_policy(policy), real_directory(working_dir)
     for warning in warnings_of(loaded):
         screen.warn(warning)
-    ledger = real_paths(LedgerFiles(existing_database(db)).all())
+    own = find_own(Start.of(here, [existing_database(db)], protected=[policy]))
     try:
         moment = moment_since(since, time.time()) if since else None
     except ToolError as error:
         raise UsageMistake(f"{error.problem.detail}: {error.problem.suggestion}", "agent-gate policy try") from None
     with screen.working("judging"), reading(db) as reader:
         protected, secret = own_files(reader)
-        around = look_around(
-            loaded,
-            real_directory(working_dir),
-            protected=(*real_paths([policy]), *protected),
-            secret=(*ledger, *secret),
-        )
+        around = look_around(loaded, here, protected=(*own.unwritten, *protected), secret=(*own.secret, *secret))
         trial = trial_of(reader, Judge(loaded, around), moment)
     if as_json:
         screen.print_json(trial.to_json())

@@ -63,9 +63,10 @@ def run(
 ) -> int:
     """Run a plan: each step is judged, performed if it may be, and written down."""
     from agent_gate.config import load_plan, load_policy
+    from agent_gate.doors.cli.calling import opened_with
 
     loaded, judged_by, ledger = load_plan(plan), load_policy(policy), database_path(db).absolute()
-    around = _around(policy, config)
+    around = opened_with(config, policy, plan)
     if working_dir is not None:
         _enter(working_dir)
     try:
@@ -86,16 +87,6 @@ def _enter(directory: Path) -> None:
         os.chdir(directory)
     except OSError as error:
         raise ConfigError(f"`{directory}` cannot be the working directory: {error.strerror}") from None
-
-
-def _around(policy: Path, config: Path | None) -> dict[str, Any]:
-    """What the gate is opened with beside its policy and ledger: its own files, and perhaps a home."""
-    around: dict[str, Any] = {"protected_files": [policy.absolute()]}
-    if config is not None:
-        from agent_gate.doors.cli.calling import home_of
-
-        around |= {"own_files": [config.absolute()], "home_assistant": home_of(config)}
-    return around
 
 
 async def _run(

@@ -12,12 +12,13 @@ from agent_gate.model.policy import PathGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, literal
-from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.policy.guards.surroundings import Surroundings, covering
 from agent_gate.policy.layers import Answer, ask, deny
 from agent_gate.policy.signature import shown
 
 _OF_PROCESSES = "/proc/[0-9]*/**"
 """Memory, environment and open files of every process: the gate's own secrets among them."""
+_OWN = " is one of the gate's own files"
 _STEERS_GIT = re.compile(r"/\.git(?:/(?:modules|worktrees)/.+?)?/(?:config(?:\.worktree)?|hooks)(?=/|\Z)")
 """A repository's own settings and hooks, which name programs: no wildcard gives leave to write them."""
 _FILE: Mapping[str, Json] = {"type": "file"}
@@ -42,7 +43,6 @@ class PathRules:
         self._writes = tool == "fs.write"
         own = around.protected + around.secret if self._writes else around.secret
         self._own = frozenset(own)
-        self._own_directories = tuple(f"{path}/" for path in own)
 
         def compiled(sources: Sequence[str], *, denies: bool) -> tuple[PathPattern, ...]:
             return compile_patterns(sources, around.working_dir, around.links, denies=denies)
@@ -57,7 +57,8 @@ class PathRules:
     def judge(self, path: str, found: Mapping[str, Json], given: str = "") -> Answer:
         """`path` is the real one, `given` the agent's word for it.
 
-        `found` is what binding saw: `type`, `nlink`, `size`, and `same_as` where it is another name of a file of ours.
+        `found` is what binding saw: `type`, `nlink`, `size`, and `same_as` where it is another name of a file of ours;
+        `own` says `secret` or `protected` of one that is ours.
         What is not listed is denied, because nobody is asked in the middle of a command.
         """
         return self._judge(path, found, given, asks=False)
@@ -88,7 +89,7 @@ class PathRules:
     def _judge_name(self, path: str, found: Mapping[str, Json]) -> PathPattern | _Refusal:
         """The allow pattern that covers the path, or why none may."""
         same = found.get("same_as")
-        protected = self._protection(path) or (same is not None and self._protection(same))
+        protected = self._protection(path) or (same is not None and self._protection(same)) or self._found_own(found)
         if protected:
             return _Refusal(1021, protected, "leave it alone: no section of tools: opens it")
         for pattern in self._denied:
@@ -114,13 +115,18 @@ class PathRules:
 
     def _protection(self, path: str) -> str:
         """In which way a path is out of reach; empty for most."""
-        if path.startswith(self._own_directories) or path in self._own:
-            return " is one of the gate's own files"
+        if covering(self._own, path):
+            return _OWN
         for pattern in self._protected:
             if pattern.matches(path):
                 source = pattern.source
                 return " belongs to a process" if source == _OF_PROCESSES else f" is under protected_paths ({source})"
         return ""
+
+    def _found_own(self, found: Mapping[str, Json]) -> str:
+        """For what has become one of the gate's own files since the policy came into force."""
+        kind = found.get("own")
+        return _OWN if kind == "secret" or (kind and self._writes) else ""
 
     def _outside(self) -> _Refusal:
         sources = self.section.allow_paths

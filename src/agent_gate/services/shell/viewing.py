@@ -120,17 +120,19 @@ class Viewer:
             return _always
         own = [*around.protected, *around.secret]
         denied = [source for section in sections for source in section.deny_paths]
+        spread: list[str] = []
         for pattern in self._patterns((*denied, *self._policy.protected_paths), denies=True):
-            own.append(pattern.fixed)
-        parts: list[str] = []
+            spread.append(pattern.fixed)
+        # Below one of the gate's own directories all is as it is.
+        parts = list(own)
         for pattern in self._patterns([source for section in sections for source in section.allow_paths]):
-            (parts if _covers_all(pattern) else own).append(pattern.fixed)
+            (parts if _covers_all(pattern) else spread).append(pattern.fixed)
 
         def can_differ(folder: str) -> bool:
             inside = f"{folder.rstrip('/')}/"
             if any(part.startswith(inside) for part in parts):
                 return True
-            return any(f"{part}/".startswith(inside) or inside.startswith(f"{part}/") for part in own)
+            return any(f"{part}/".startswith(inside) or inside.startswith(f"{part}/") for part in spread)
 
         return can_differ
 

@@ -60,6 +60,22 @@ def test_deny_paths_beat_allow_paths() -> None:
     assert said(guard, "/srv/app/public/k") == "allow ./**"
 
 
+@pytest.mark.parametrize(
+    ("tool", "own", "is_allowed"),
+    [
+        ("fs.read", "secret", False),
+        ("fs.write", "secret", False),
+        ("fs.read", "protected", True),
+        ("fs.write", "protected", False),
+    ],
+)
+def test_what_binding_found_to_be_the_gates_own_is_refused_also_where_its_name_is_not_known(
+    tool: str, own: str, is_allowed: bool
+) -> None:
+    answer = said(rules(tool), "/srv/app/config.yaml", {**FILE, "own": own})
+    assert answer == "allow ./**" if is_allowed else answer.startswith("protected_file: `/srv/app/config.yaml` is one")
+
+
 def test_the_agents_own_word_is_shown_where_it_is_another_name() -> None:
     guard = rules()
     assert said(guard, "/etc/passwd", given="link").startswith("path_denied: `link` (really `/etc/passwd`) is outside")
