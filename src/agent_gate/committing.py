@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from agent_gate.model.approval import Question
+from agent_gate.model.approval import WRITTEN, Question
 from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import OUTCOME_UNKNOWN, Ending, Output
@@ -97,7 +97,7 @@ class Committing:
     async def _ask(self, passage: Passage, asked: Prepared, judged: Verdict) -> Problem | None:
         """Put the question and wait; why it was not answered with yes."""
         holder = self._stages.holder
-        question = await holder.ask(asked, judged, None, None, ())
+        question = await holder.ask(asked, judged, None, None, (), has_run=True)
         if isinstance(question, Problem):
             return question
         if not isinstance(question, Question):
@@ -175,7 +175,7 @@ async def _as_shown(prepared: Prepared, proposal: Proposal) -> Prepared:
     """The call with what it wrote beside its own arguments: judged, shown, hashed and agreed to as one."""
     call = prepared.call
     shown = await proposal.shown()
-    args = {**call.recorded_args, "wrote": shown}
+    args = {**call.recorded_args, WRITTEN: shown}
     if isinstance(proposal.result, dict) and "return_code" in proposal.result:
         args["return_code"] = proposal.result["return_code"]
     signatures = (*call.signatures, *(write_signature(change.path) for change in proposal.changes))

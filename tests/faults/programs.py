@@ -276,3 +276,21 @@ async def _codes_of_some_calls(gate: Gate) -> list[list[Any]]:
 async def examine(db: str, acts: str, outcomes: Mapping[str, Any], dead: Sequence[str]) -> None:
     """For a ledger that only the nursery's own processes can see."""
     tell(Examiner(Path(db), Witness(Path(acts), dict(outcomes), set(dead))).problems(at_rest=True))
+
+
+async def one_command(db: str, work: str, script: str, fault: dict[str, Any] | None = None) -> None:
+    """One command that writes; armed when the gate is open, so that what is left behind is settled first."""
+    policy = {
+        "tools": {
+            "fs.read": {"allow_paths": ["./**"]},
+            "fs.write": {"allow_paths": ["./**"]},
+            "shell.run": {"allow_executables": ["sh"], "unchecked_executables": ["sh"]},
+        }
+    }
+    async with open_gate(policy, db, working_dir=work, services=()) as gate:
+        if script:
+            if fault:
+                Fault(**fault).arm()
+            outcome = await gate.call("shell.run", argv=["sh", "-c", script])
+            disarm()
+            tell({**told_of(outcome), "files": len(outcome.files or ())})

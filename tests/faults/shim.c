@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -200,4 +201,78 @@ int open(const char *path, int flags, ...) {
     mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
     va_end(rest);
     return open64(path, flags, mode);
+}
+
+/* The same for names in a directory that is open: commits to files know no others. */
+
+static int is_ours_in(int folder, const char *name, char *path, size_t size) {
+    if (!armed_ops && log_fd < 0) return 0;
+    if (folder == AT_FDCWD || name[0] == '/') return is_ours(name);
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+    ssize_t length = readlink(link, path, size - 1);
+    if (length <= 0) return 0;
+    snprintf(path + length, size - length, "/%s", name);
+    return is_ours(path);
+}
+
+int openat64(int folder, const char *name, int flags, ...) {
+    REAL(openat64);
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    char path[1024];
+    if (flags & O_CREAT && is_ours_in(folder, name, path, sizeof path)) CHANGE(NAME, path);
+    return real(folder, name, flags, mode);
+}
+
+int openat(int folder, const char *name, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat64(folder, name, flags, mode);
+}
+
+int mkdirat(int folder, const char *name, mode_t mode) {
+    REAL(mkdirat);
+    char path[1024];
+    if (is_ours_in(folder, name, path, sizeof path)) CHANGE(NAME, path);
+    return real(folder, name, mode);
+}
+
+int symlinkat(const char *target, int folder, const char *name) {
+    REAL(symlinkat);
+    char path[1024];
+    if (is_ours_in(folder, name, path, sizeof path)) CHANGE(NAME, path);
+    return real(target, folder, name);
+}
+
+int unlinkat(int folder, const char *name, int flags) {
+    REAL(unlinkat);
+    char path[1024];
+    if (is_ours_in(folder, name, path, sizeof path)) CHANGE(NAME, path);
+    return real(folder, name, flags);
+}
+
+int renameat2(int from_folder, const char *from, int folder, const char *name, unsigned flags) {
+    REAL(renameat2);
+    char path[1024];
+    if (is_ours_in(folder, name, path, sizeof path)) CHANGE(NAME, path);
+    return real(from_folder, from, folder, name, flags);
+}
+
+int fchmod(int fd, mode_t mode) {
+    REAL(fchmod);
+    char path[512];
+    if (path_of(fd, path, sizeof path)) CHANGE(NAME, path);
+    return real(fd, mode);
+}
+
+int syncfs(int fd) {
+    REAL(syncfs);
+    char path[512];
+    if (path_of(fd, path, sizeof path)) CHANGE(SYNC, path);
+    return real(fd);
 }

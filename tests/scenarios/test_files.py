@@ -220,10 +220,22 @@ async def test_nothing_is_open_while_a_person_thinks(work: Path) -> None:
     async with gate_at(work, {**FILES, "rules": [{"pattern": "fs.*", "action": "ask"}]}) as gate:
         questions = [await pending(gate, "fs.write", {"path": "a.txt", "content": f"{n}"}) for n in range(20)]
         assert open_files(work) == []
-        for question in questions[:2]:
-            await approve(gate, question, ANNA)
-            assert (await outcome_of(gate, question)).ok
-    assert (work / "a.txt").read_text() == "1"
+        await approve(gate, questions[0], ANNA)
+        assert (await outcome_of(gate, questions[0])).ok
+    assert (work / "a.txt").read_text() == "0"
+
+
+async def test_a_file_that_was_rewritten_in_place_since_it_was_shown_is_not_overwritten(work: Path) -> None:
+    policy = {**FILES, "rules": [{"pattern": "fs.*", "action": "ask"}]}
+    async with gate_at(work, policy) as gate:
+        over = await pending(gate, "fs.write", {"path": "a.txt", "content": "agent's\n"})
+        behind = await pending(gate, "fs.write", {"path": "a.txt", "content": "more\n", "mode": "append"})
+        (work / "a.txt").write_text("somebody's\n")
+        for question in (over, behind):
+            await approve(gate, question)
+        outcomes = [await outcome_of(gate, question) for question in (over, behind)]
+    assert [code_of(outcome) for outcome in outcomes] == [1015, None]
+    assert (work / "a.txt").read_text() == "somebody's\nmore\n"
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,10 @@ async def test_with_a_sandbox_that_has_no_layers_a_command_is_not_performed(
     picked = await Choice().pick("auto")
     if picked is None:
         pytest.skip("this machine has no second sandbox")
-    outcome = await simulated(work, SCRIPT)
+    denied = await simulated(work, SCRIPT)
+    assert (denied.status, code_of(denied)) == (Status.DENIED, 1004)
+    shell = {**POLICY["tools"]["shell.run"], "writes": "direct"}
+    outcome = await simulated(work, SCRIPT, {**POLICY, "tools": {**POLICY["tools"], "shell.run": shell}})
     assert (
         outcome.data,
         outcome.message.endswith(f"the sandbox {picked.name} cannot show changes without making them"),

@@ -63,6 +63,8 @@ class OpenFile:
             descriptor = Descriptor(_reopen(target, os.O_RDWR | (os.O_APPEND if append else 0)))
             try:
                 fcntl.flock(descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if sys.platform == "linux" and real_name(descriptor.number) != target.path:
+                    raise _moved(target)  # a command's commit put another in its place
                 return cls(target, descriptor)
             except BlockingIOError:
                 descriptor.leave()

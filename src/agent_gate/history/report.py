@@ -60,6 +60,7 @@ def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[st
             "denials": [_denial(step) for step in steps if step["result"]["status"] in ("denied", "expired")],
             "resources": _resources(steps),
             "sandboxes": _sandboxes(steps, policy),
+            "direct_writes": any(step.get("resources", {}).get("writes") == "direct" for step in steps),
         },
     }
 
@@ -111,6 +112,9 @@ def _add_wish(step: dict[str, Any], fields: Mapping[str, Any], at: str) -> None:
         step["erased"] = True
 
 
+_TOLD = ("data", "message", "error", "input_hash", "output_hash", "cost", "files", "state_diff", "state_version")
+
+
 def _result(
     reader: sqlite3.Connection, call_id: str, at: str, status: str, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -121,7 +125,17 @@ def _result(
         "ended_at": at,
         "duration_ms": _duration_ms(started_at, at),
     }
-    for key in ("data", "message", "error", "input_hash", "output_hash", "cost", "state_diff", "state_version"):
+    for key in (
+        "data",
+        "message",
+        "error",
+        "input_hash",
+        "output_hash",
+        "cost",
+        "files",
+        "state_diff",
+        "state_version",
+    ):
         if key in fields:
             result[key] = fields[key]
     if "output_hash" in fields and "data" not in fields:
@@ -168,6 +182,7 @@ def _resources(steps: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         for signature in step.get("signatures", ()):
             kind, name = _touched(signature)
             touched[kind].add(name)
+        touched["files_written"].update(file["path"] for file in step["result"].get("files", ()))
         if step["tool_name"] == "http.get":
             touched["domains_contacted"].update(_hosts(step["result"].get("data")))
     return {kind: sorted(names) for kind, names in touched.items()}

@@ -77,6 +77,8 @@ def _facts(report: Mapping[str, Any]) -> str:
         if "off" in summary["sandboxes"]
         else ""
     )
+    if summary["direct_writes"]:
+        warning += '<p class="warning"><b>writes: direct</b> What commands wrote was not judged.</p>'
     return f"<dl>{cells}</dl>{warning}"
 
 

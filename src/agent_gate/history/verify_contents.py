@@ -21,7 +21,7 @@ _OWNED = {
 _NAMED = (("plan_hash", "the run's plan"), ("policy_hash", "the policy"), ("tools_hash", "what the tools said"))
 
 _CONTENT_HASH = re.compile(r"[0-9a-f]{64}").fullmatch
-_ARGS = '{"args":'
+_BEFORE_COST = ('"aliases":', '"args":')
 _decode_one = json.JSONDecoder().raw_decode
 
 
@@ -111,11 +111,12 @@ class Contents:
 def has_data(body: str) -> bool:
     """Whether a settled body holds the call's result itself; looks behind the arguments without parsing the rest.
 
-    Canonical JSON sorts its keys, so that only `args` and `cost` can come before `data`.
+    Canonical JSON sorts its keys, so that only `aliases`, `args` and `cost` can come before `data`.
     """
     place = 1
-    if body.startswith(_ARGS):
-        place = _decode_one(body, len(_ARGS))[1] + 1
+    for key in _BEFORE_COST:
+        if body.startswith(key, place):
+            place = _decode_one(body, place + len(key))[1] + 1
     if body.startswith('"cost":', place):
         place = body.find(",", place) + 1
     return body.startswith('"data":', place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,10 @@ from agent_gate.model.tool import Json
 
 if TYPE_CHECKING:
     import asyncio
+
+
+WRITTEN = "wrote"
+"""Stands beside the arguments of a call whose changes are made ready and wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,18 @@ class Question:
     expires_at: float
     sensitive: tuple[str, ...] = ()
     run_id: str | None = None
+    has_run: bool = False
+    """Whether it is about what a command wrote, which waits; otherwise the call is still to be made."""
+
+    @property
+    def written(self) -> Sequence[Mapping[str, Json]] | None:
+        """What a command has written and waits to be agreed to."""
+        return self.args[WRITTEN] if self.has_run else None
+
+    @property
+    def given(self) -> Mapping[str, Json]:
+        """The arguments without that."""
+        return {name: value for name, value in self.args.items() if name != WRITTEN} if self.has_run else self.args
 
 
 @dataclass(frozen=True, slots=True)

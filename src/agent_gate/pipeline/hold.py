@@ -69,15 +69,18 @@ class Holder:
         claim: Claim | None,
         earlier: Question | None,
         charges: tuple[Charge, ...],
+        *,
+        has_run: bool = False,
     ) -> Question | Committed | Problem:
         """Put the question and reserve what the act will count against.
 
-        `earlier` is the question that a changed policy made insufficient; its deadline stays.
+        `earlier` is the question that a changed policy made insufficient; its deadline stays. `has_run` says that it
+        is about what the act made ready.
         """
         full = None if earlier else await self._too_many(prepared.call)
         if full:
             return full
-        question = self._question(prepared, verdict, earlier)
+        question = self._question(prepared, verdict, earlier, has_run)
         self._being_put[question.call_id] = question.agent_id
         try:
             committed = await self._ledger.commit(self._held(prepared, verdict, question, claim, earlier, charges))
@@ -125,7 +128,7 @@ class Holder:
             1012, f"{open_now} questions of this agent are open, of {most} allowed", "wait for answers", "hold"
         )
 
-    def _question(self, prepared: Prepared, verdict: Verdict, earlier: Question | None) -> Question:
+    def _question(self, prepared: Prepared, verdict: Verdict, earlier: Question | None, has_run: bool) -> Question:
         call, now = prepared.call, self._clock.now()
         request = call.request
         return Question(
@@ -147,6 +150,7 @@ class Holder:
             expires_at=earlier.expires_at if earlier else now + self._wait_s(request),
             sensitive=tuple(sorted(prepared.declaration.sensitive)),
             run_id=request.run_id,
+            has_run=has_run,
         )
 
     def _wait_s(self, request: CallRequest) -> float:
@@ -311,6 +315,8 @@ def not_entitled(question: Question, approver: Approver) -> Problem | None:
 def _not_grantable(question: Question, answer: Answer) -> Problem | None:
     if answer.grant is None or not answer.approve:
         return None
+    if question.has_run:
+        return Problem(6003, "what a command wrote is agreed to once, not for later", "approve it once", "hold")
     if question.approvers_required > 1:
         return Problem(6003, "what needs more than one person cannot be granted for later", "approve it once", "hold")
     return answer.grant.wrong()

@@ -15,6 +15,7 @@ from agent_gate.model.limits import SHELL_CHUNK_BYTES, SHELL_WATCH_INTERVAL_S, S
 from agent_gate.sandbox import tree
 from agent_gate.sandbox.child import Child, read_some
 from agent_gate.sandbox.command import Command, Finished, Limits
+from agent_gate.sandbox.growth import Growth
 from agent_gate.sandbox.launch import Launch
 from agent_gate.sandbox.limits import limit
 from agent_gate.sandbox.pids import ProcessBound, place_for_bounds
@@ -122,9 +123,12 @@ class _Running:
         """Only what starts other processes can outgrow the limits that hold for each of them."""
         limits = self._command.limits
         processes_max = limits.processes + self._launch.besides
+        growth = Growth(self._command.scratch, limits.changed_bytes) if self._command.scratch else None
         while self._command.starts_programs:
             await asyncio.sleep(SHELL_WATCH_INTERVAL_S)
             size = tree.measure(outer.pid, processes_max)
+            if growth is not None:
+                await asyncio.to_thread(growth.check)
             for what, much, most in (
                 ("processes", size.processes, processes_max),
                 ("bytes of memory", size.memory_bytes, limits.memory_bytes),

@@ -125,6 +125,9 @@ def _described(
     found = target.found
     if data is not None:
         resources["sha256"] = sha256_hex(data)
+        if target.status is not None and not append:
+            # Whoever agrees has seen what is there now; a content that came later is nobody's to overwrite.
+            resources["changed_ns"] = str(target.status.st_ctime_ns)
         found["size"] = len(data) + (found.get("size", 0) if append else 0)
     return (_signature(tool, target.path),), resources, found
 

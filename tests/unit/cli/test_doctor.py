@@ -58,7 +58,7 @@ def test_the_sandbox_that_commands_would_run_in_is_named(command: Command) -> No
 def test_the_preview_of_commands_is_tried(command: Command) -> None:
     picked = asyncio.run(choice.Choice().pick("auto"))
     expected = "ok" if picked is not None and picked.layers else "warn"
-    assert _rows(command)["preview"]["status"] == expected
+    assert _rows(command)["layers"]["status"] == expected
 
 
 def test_a_sandbox_that_is_missing_is_no_worry_where_another_works(

@@ -71,7 +71,7 @@ async def test_a_sandbox_that_is_not_there_is_an_error_that_performed_nothing() 
 
 
 async def test_the_preview_is_tried_with_the_sandbox_that_would_be_picked() -> None:
-    told = {offer.name: offer for offer in await probe()}["preview"]
+    told = {offer.name: offer for offer in await probe()}["layers"]
     picked = await Choice().pick("auto")
     assert picked is not None
     assert (told.works, bool(told.advice)) == (picked.layers, not picked.layers)
@@ -79,8 +79,8 @@ async def test_the_preview_is_tried_with_the_sandbox_that_would_be_picked() -> N
 
 @pytest.mark.usefixtures("without_bubblewrap")
 async def test_where_no_sandbox_has_layers_doctor_says_what_to_install_for_previews() -> None:
-    told = {offer.name: offer for offer in await probe()}["preview"]
-    assert (told.works, told.advice) == (False, "install bubblewrap 0.11 or newer")
+    told = {offer.name: offer for offer in await probe()}["layers"]
+    assert (told.works, told.advice.startswith("install bubblewrap 0.11 or newer")) == (False, True)
 
 
 async def test_a_preview_that_would_write_through_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,5 +88,5 @@ async def test_a_preview_that_would_write_through_is_told(monkeypatch: pytest.Mo
     if "bubblewrap" not in HERE:
         pytest.skip("this machine has no bubblewrap")
     monkeypatch.setattr("agent_gate.sandbox.bubblewrap._layered", lambda place, _: ("--bind", place.path, place.path))
-    told = {offer.name: offer for offer in await probe()}["preview"]
-    assert (told.works, told.found) == (False, "bubblewrap wrote into the directory itself")
+    told = {offer.name: offer for offer in await probe()}["layers"]
+    assert (told.works, "/tmp: wrote into the directory itself" in told.found) == (False, True)

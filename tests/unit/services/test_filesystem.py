@@ -110,7 +110,12 @@ async def test_characters_that_mean_something_in_signatures_are_encoded(work: Pa
 async def test_a_write_is_bound_to_the_file_and_to_what_would_be_written(work: Path) -> None:
     binding = let_go(await bound(work, "fs.write", path="a.txt", content="hé"))
     content_hash = sha256("hé".encode()).hexdigest()
-    assert binding.resources == {"path": f"{work}/a.txt", **identity(work / "a.txt"), "sha256": content_hash}
+    assert binding.resources == {
+        "path": f"{work}/a.txt",
+        **identity(work / "a.txt"),
+        "sha256": content_hash,
+        "changed_ns": str((work / "a.txt").stat().st_ctime_ns),
+    }
     assert binding.found == {"type": "file", "size": 3}
     binding = let_go(await bound(work, "fs.write", path="a.txt", content="hé", mode="append"))
     assert binding.found == {"type": "file", "size": 7}

@@ -19,6 +19,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
 from agent_gate.services.shell import ShellService, look
+from agent_gate.services.shell.proposal import FileProposal
 
 CAT = os.path.realpath("/usr/bin/cat")
 NO_CALL: Any = None
@@ -74,6 +75,7 @@ async def test_a_command_is_bound_to_its_program_and_its_files(work: Path) -> No
                 "none": {"path": f"{work}/none"},
             },
             "sandbox": binding.resources["sandbox"],
+            "writes": "none",
         }
         kinds = {"sub/../a.txt": "file", "link": "file", "none": "absent"}
         assert binding.found == {"paths": {word: {"type": kind} for word, kind in kinds.items()}}
@@ -183,7 +185,10 @@ def test_looking_alone_asks_for_no_sandbox(work: Path) -> None:
 
 async def test_without_its_section_only_the_words_are_read(work: Path) -> None:
     async with bound(work, {"argv": ["cat", "a.txt"]}, {"version": 1}) as binding:
-        assert (binding.signatures, binding.resources) == (("shell.run(cat a.txt)",), {"sandbox": "none"})
+        assert (binding.signatures, binding.resources) == (
+            ("shell.run(cat a.txt)",),
+            {"sandbox": "none", "writes": "none"},
+        )
 
 
 async def previewed(work: Path, script: str, *writes: str) -> dict[str, Any]:
@@ -192,10 +197,12 @@ async def previewed(work: Path, script: str, *writes: str) -> dict[str, Any]:
     async with bound(work, {"argv": ["sh", "-c", script]}, policy) as binding:
         assert binding.preview is not None
         try:
-            told = await binding.preview(NO_CALL)
+            proposal = await binding.preview(NO_CALL)
         except GateError as unavailable:
             pytest.skip(str(unavailable))
-    assert isinstance(told, dict)
+    assert isinstance(proposal, FileProposal)
+    told = {**proposal.result, "changes": await proposal.shown()}
+    await proposal.discard()
     return told
 
 
@@ -207,7 +214,7 @@ async def test_a_preview_tells_what_would_change_and_changes_nothing(work: Path)
     assert (told["return_code"], told["stdout"]) == (0, "done\n")
     by_path = {change["path"].removeprefix(f"{work}/out/"): change for change in told["changes"]}
     assert {path: change["change"] for path, change in by_path.items()} == {
-        "d": "directory added",
+        "d": "added",
         "d/x": "added",
         "gone": "removed",
         "made": "added",
@@ -222,8 +229,9 @@ async def test_a_preview_lets_a_single_file_be_written_as_the_act_would(work: Pa
     (work / "same.txt").write_text("same\n")
     told = await previewed(work, "echo two >> a.txt; echo same > same.txt", "./a.txt", "./same.txt")
     assert (told["return_code"], told["stderr"]) == (0, "")
-    [change] = told["changes"]
+    change, same = told["changes"]
     assert (change["path"], change["change"]) == (f"{work}/a.txt", "changed")
+    assert same == {"path": f"{work}/same.txt", "change": "mode", "diff": "times or attributes"}
     assert change["diff"].splitlines()[-2:] == [" one", "+two"]
     assert (work / "a.txt").read_text() == "one\n"
 
@@ -242,7 +250,8 @@ async def test_a_preview_leaves_nothing_behind(work: Path, monkeypatch: pytest.M
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
     before = len(os.listdir("/proc/self/fd"))
     told = await previewed(work, "mkdir -p out/a/b; echo x > out/a/b/c; chmod 000 out/a/b out/a", "./out/**")
-    assert [change["change"] for change in told["changes"]] == ["directory added", "directory added", "added"]
+    assert [change["change"] for change in told["changes"]] == ["added", "added", "added"]
     assert (list(scratch.iterdir()), len(os.listdir("/proc/self/fd"))) == ([], before)

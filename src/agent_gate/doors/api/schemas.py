@@ -112,6 +112,7 @@ _ERROR = record(
     {"stage": text("The stage that refused."), "detail": text(), "suggestion": text("What to do about it.")},
 )
 _REASON = record({"layer": text()}, {"rule": text(), "text": text()})
+_FILE_CHANGE = record({"path": text(), "change": one_of("added", "changed", "removed", "mode"), "bytes": WHOLE})
 _OUTCOME = record(
     {"status": one_of(*(status.value for status in Status))},
     {
@@ -127,6 +128,7 @@ _OUTCOME = record(
         "state_version": WHOLE,
         "state_diff": listed(OBJECT, description="RFC 6902."),
         "snapshot_id": text(),
+        "files": listed(ref("FileChange"), description="What a command changed, or would have."),
         "cost": {"type": "number"},
         "started_at": MOMENT,
         "ended_at": MOMENT,
@@ -281,6 +283,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "Error": _ERROR,
     "Problem": record({"error": ref("Error")}, description="Why a request was not taken."),
     "Reason": _REASON,
+    "FileChange": _FILE_CHANGE,
     "Outcome": _OUTCOME,
     "Call": _CALL,
     "SimulatedCall": _SIMULATED_CALL,

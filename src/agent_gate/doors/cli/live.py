@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agent_gate import Outcome
 from agent_gate.doors.cli import screen
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.tool import Json
 
 if TYPE_CHECKING:
     from agent_gate.doors.cli.moving import Moving
 
 ICONS = {"success": "✓", "denied": "✗", "error": "!", "expired": "⌛", "unknown": "?", "pending_approval": "…"}
 NAME_CHARS_MIN, NAME_CHARS_MAX = 20, 80
+FILES_SHOWN_MAX = 10
 
 
 class LiveView:
@@ -47,6 +49,8 @@ class LiveView:
             screen.say(f"    {screen.safe(outcome.error)}")
         if outcome.simulated:
             _print_simulated(outcome)
+        elif outcome.files and outcome.ok:
+            _print_files(outcome.files)
 
     def tell(self, what: str) -> None:
         """A word to whoever watches, beside the steps; a person who is asked something has not ended the line."""
@@ -79,12 +83,16 @@ def _print_simulated(outcome: Outcome) -> None:
         screen.say(f"    {screen.paint('return code', 'dim')}  {data['return_code']}")
     if not data["changes"]:
         screen.say(f"    {screen.paint('no file would change', 'dim')}")
-    for change in data["changes"]:
-        screen.say(f"    {screen.paint(change['change'], 'yellow')}  {screen.safe(change['path'])}")
-        # The first two lines of a difference name the file once more.
-        lines = change.get("diff", "").splitlines()
-        for line in lines[2:] if lines[:1] and lines[0].startswith("--- ") else lines:
-            screen.say(f"      {screen.difference_line(screen.safe(line.expandtabs()))}".rstrip())
+    for line in screen.change_lines(data["changes"]):
+        screen.say(f"    {line}")
+
+
+def _print_files(files: Sequence[Mapping[str, Json]]) -> None:
+    """What a command changed; of many, the first."""
+    for line in screen.change_lines(files[:FILES_SHOWN_MAX]):
+        screen.say(f"    {line}")
+    if len(files) > FILES_SHOWN_MAX:
+        screen.say(f"    {screen.paint(f'and {len(files) - FILES_SHOWN_MAX} more', 'dim')}")
 
 
 @contextmanager

@@ -45,6 +45,7 @@ def _print_head(report: Report) -> None:
             ("took", span(took) if took is not None else "not ended"),
             ("steps", f"{counts or 'none made'}; {run['total_steps']} planned"),
             ("sandbox", _sandbox(summary["sandboxes"])),
+            ("writes", _direct(summary["direct_writes"])),
             ("plan", run["plan_hash"]),
             ("policy", run["policy_hash"]),
         ]
@@ -60,6 +61,10 @@ def _sandbox(sandboxes: Sequence[str]) -> str:
         return ", ".join(sandboxes)
     off = screen.paint("off: the policy lets commands run without one", "red")
     return ", ".join([*(name for name in sandboxes if name != "off"), off])
+
+
+def _direct(direct_writes: bool) -> str:
+    return screen.paint("direct: what commands wrote was not judged", "red") if direct_writes else ""
 
 
 def _print_timeline(steps: Sequence[Mapping[str, Any]]) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
@@ -71,6 +71,16 @@ def paint(text: str, style: str = "", stream: TextIO | None = None) -> str:
     """The text in a colour, or in the one that belongs to it as a word."""
     code = _ANSI.get(style or _COLOUR_OF.get(text.strip(), ""))
     return f"\x1b[{code}m{text}\x1b[0m" if code and has_colour(stream or sys.stdout) else text
+
+
+def change_lines(changes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Each changed file, and below it its difference."""
+    for change in changes:
+        yield f"{paint(change['change'], 'yellow')}  {safe(change['path'])}"
+        # The first two lines of a difference name the file once more.
+        lines = change.get("diff", "").splitlines()
+        for line in lines[2:] if lines[:1] and lines[0].startswith("--- ") else lines:
+            yield f"  {difference_line(safe(line.expandtabs()))}".rstrip()
 
 
 def difference_line(line: str) -> str:

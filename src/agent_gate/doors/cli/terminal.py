@@ -71,7 +71,9 @@ def show(question: Question) -> None:
     """All of it: what cannot be seen cannot be agreed to."""
     for signature in question.signatures:
         print(screen.paint("ask", stream=sys.stderr), screen.safe(signature), file=sys.stderr)
-    print(f"  arguments  {screen.safe(screen.encoded(dict(question.args)))}", file=sys.stderr)
+    print(f"  arguments  {screen.safe(screen.encoded(dict(question.given)))}", file=sys.stderr)
+    for line in screen.change_lines(question.written or ()):
+        print(f"  {line}", file=sys.stderr)
     for reason in question.reasons:
         said = reason.get("text") or reason.get("rule") or ""
         print(f"  {screen.safe(reason['layer'])}  {screen.safe(said)}", file=sys.stderr)

@@ -40,6 +40,8 @@ async def foresee(hall: Hall, question: Question, *, try_it: bool = False) -> Fo
     hand = hall.gate.tools.find(question.tool)
     if hand is None:
         return Foresight("This tool is not offered here any more: an approval would lead to an error.", is_warning=True)
+    if question.written is not None:
+        return _written(question.written)
     if hand.declaration.secret & question.args.keys():
         return Foresight("Secret arguments are not kept, so nothing can be tried beforehand.")
     on_request = question.tool in ON_REQUEST
@@ -52,10 +54,17 @@ async def foresee(hall: Hall, question: Question, *, try_it: bool = False) -> Fo
         return Foresight(f"Trying it took longer than {CONSOLE_FORESIGHT_S:.0f} s and was broken off.", is_warning=True)
     except GateError as error:
         return Foresight(f"It could not be tried: {error.problem.detail}.", is_warning=True)
+    if outcome.status is Status.PENDING_APPROVAL and outcome.files:
+        return _told(outcome, state.document, hand.declaration.effect, can_be_tried=False)
     if outcome.status is not Status.SUCCESS:
         problem = outcome.error.detail if outcome.error else outcome.message
         return Foresight(f"An approval would end as {outcome.status.value} now: {problem}.", is_warning=True)
     return _told(outcome, state.document, hand.declaration.effect, on_request and not try_it)
+
+
+def _written(changes: Sequence[Mapping[str, Any]]) -> Foresight:
+    count = f"{len(changes)} file{'' if len(changes) == 1 else 's'}"
+    return Foresight(f"The command has run on a copy. {count} would change; nothing is written yet.", changes=changes)
 
 
 def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> Foresight:
@@ -68,6 +77,8 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
         changes = data["changes"]
         printed = {key: data[key] for key in ("return_code", "stdout", "stderr") if key in data} or None
         text = f"{len(changes)} file{'' if len(changes) == 1 else 's'} would change."
+        if outcome.status is Status.PENDING_APPROVAL:
+            text += " When it has run for good, you are asked again about what it wrote."
         return Foresight(text if changes else "No file would change.", changes=changes, printed=printed)
     if "entities" in data:
         return Foresight(_of_entities(data["entities"]))

@@ -46,11 +46,12 @@ class Item:
 
     @property
     def can_be_granted(self) -> bool:
-        return self.question.approvers_required == 1
+        return self.question.approvers_required == 1 and self.question.written is None
 
     @property
     def arguments(self) -> list[Argument]:
-        return arguments(self.question.args, self.question.sensitive)
+        """But for what a command wrote, which is shown as differences."""
+        return arguments(self.question.given, self.question.sensitive)
 
     @property
     def mark(self) -> str:

@@ -123,10 +123,12 @@ class CommandRules:
             _denied(asked)
             or self._judge_words(argv, text or "", written.operator)
             or (self._judge_environment(argv, env) if env else None)
-            or self._judge_sandbox(resources)
-            or self._judge_use(argv, written.expanded, resources, facts.found)
         )
-        return _together(asked, refusal) or self._passed(argv[0])
+        if refusal:
+            return refusal
+        used = self._judge_use(argv, written.expanded, resources, facts.found)
+        refusal = _denied(used) or self._judge_sandbox(resources, facts.found)
+        return refusal or _together(asked, used) or self._passed(argv[0])
 
     def _passed(self, name: str) -> Answer:
         answer = self._answers.get(name)
@@ -262,12 +264,18 @@ class CommandRules:
         # A command may list a directory.
         return self._files.judge_or_ask(path, {**seen, "type": "file"} if kind == "directory" else seen, word)
 
-    def _judge_sandbox(self, resources: Mapping[str, Json]) -> Answer | None:
+    def _judge_sandbox(self, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         if self._section.sandbox == "auto" and resources.get("sandbox") == NO_SANDBOX:
             return _no(
                 1004,
                 "this machine offers no sandbox, and commands run in one",
                 "install bubblewrap (see `agent-gate doctor`), or write `sandbox: off` under shell.run to do without",
+            )
+        if found.get("layers") is False:
+            return _no(
+                1004,
+                f"the sandbox {resources.get('sandbox')} cannot keep apart what a command writes, so that it is judged",
+                "install bubblewrap 0.11 or newer (see `agent-gate doctor`), or write `writes: direct` under shell.run",
             )
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from agent_gate.policy.signature import shown
 
 _OF_PROCESSES = "/proc/[0-9]*/**"
 """Memory, environment and open files of every process: the gate's own secrets among them."""
+_STEERS_GIT = re.compile(r"/\.git(?:/(?:modules|worktrees)/.+?)?/(?:config(?:\.worktree)?|hooks)(?=/|\Z)")
+"""A repository's own settings and hooks, which name programs: no wildcard gives leave to write them."""
 _FILE: Mapping[str, Json] = {"type": "file"}
 _NAMED_MAX = 5
 """How many patterns of a list a message names."""
@@ -93,11 +96,20 @@ class PathRules:
                 what = f" is under deny_paths of {self.tool} ({pattern.source})"
                 return _Refusal(1002, what, "narrow it there, or leave this file alone", pattern.source)
         hiding = None
+        steering = self._writes and _STEERS_GIT.search(path)
         for pattern in self._allowed:
             if pattern.matches(path):
+                if steering and len(pattern.fixed) < steering.end():
+                    continue
                 if self.section.allow_hidden or not pattern.hides(path):
                     return pattern
                 hiding = hiding or pattern
+        if steering:
+            return _Refusal(
+                1002,
+                " steers what git runs",
+                f"name it outright in allow_paths of {self.tool}, without a wildcard before it",
+            )
         return self._outside() if hiding is None else self._hidden(hiding)
 
     def _protection(self, path: str) -> str:
