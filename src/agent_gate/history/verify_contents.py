@@ -21,7 +21,7 @@ _OWNED = {
 _NAMED = (("plan_hash", "the run's plan"), ("policy_hash", "the policy"), ("tools_hash", "what the tools said"))
 
 _CONTENT_HASH = re.compile(r"[0-9a-f]{64}").fullmatch
-_BEFORE_COST = ('"aliases":', '"args":')
+_BEFORE_DATA = ('"aliases":', '"args":', '"cost":')
 _decode_one = json.JSONDecoder().raw_decode
 
 
@@ -111,14 +111,12 @@ class Contents:
 def has_data(body: str) -> bool:
     """Whether a settled body holds the call's result itself; looks behind the arguments without parsing the rest.
 
-    Canonical JSON sorts its keys, so that only `aliases`, `args` and `cost` can come before `data`.
+    Canonical JSON sorts its keys, so that only these can come before `data`.
     """
     place = 1
-    for key in _BEFORE_COST:
+    for key in _BEFORE_DATA:
         if body.startswith(key, place):
             place = _decode_one(body, place + len(key))[1] + 1
-    if body.startswith('"cost":', place):
-        place = body.find(",", place) + 1
     return body.startswith('"data":', place)
 
 

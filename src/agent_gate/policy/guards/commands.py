@@ -123,12 +123,10 @@ class CommandRules:
             _denied(asked)
             or self._judge_words(argv, text or "", written.operator)
             or (self._judge_environment(argv, env) if env else None)
+            or self._judge_sandbox(resources, facts.found)
+            or self._judge_use(argv, written.expanded, resources, facts.found)
         )
-        if refusal:
-            return refusal
-        used = self._judge_use(argv, written.expanded, resources, facts.found)
-        refusal = _denied(used) or self._judge_sandbox(resources, facts.found)
-        return refusal or _together(asked, used) or self._passed(argv[0])
+        return _together(asked, refusal) or self._passed(argv[0])
 
     def _passed(self, name: str) -> Answer:
         answer = self._answers.get(name)
