@@ -10,6 +10,7 @@ import pytest
 
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import try_policy
+from agent_gate.history.verify import verify
 from agent_gate.ledger.reader import open_reader
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
@@ -46,6 +47,7 @@ async def test_aliases_are_recorded_and_a_policy_that_is_tried_sees_them(tmp_pat
         assert (await gate.call("state.get", path="/locks")).status is Status.SUCCESS
         bodies = [entry["body"] for entry in entries(gate, "settled")]
         assert [body.get("aliases") for body in bodies] == [["state.set(/locks)"], None]
+        assert verify(tmp_path / "gate.db").ok
     stricter = Judge(load_policy({"rules": [*ALLOW_ALL["rules"], {"pattern": "state.set(/locks)", "action": "deny"}]}))
     with closing(open_reader(tmp_path / "gate.db")) as reader:
         trial = try_policy(reader, stricter)

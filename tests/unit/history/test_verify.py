@@ -64,11 +64,19 @@ def test_an_entry_without_signatures_has_none_in_the_column_whatever_its_data_ho
     assert is_signed_as("effect", column, canonical(fields).decode()) is (column is None)
 
 
-@given(st.none() | st.dictionaries(TEXTS, VALUES, max_size=3), st.booleans(), st.booleans(), VALUES)
+@given(
+    st.none() | st.dictionaries(TEXTS, VALUES, max_size=3),
+    st.lists(TEXTS, max_size=2),
+    st.booleans(),
+    st.booleans(),
+    VALUES,
+)
 def test_the_fast_look_for_a_result_agrees_with_parsing(
-    args: dict[str, Any] | None, costs: bool, holds: bool, data: object
+    args: dict[str, Any] | None, aliases: list[str], costs: bool, holds: bool, data: object
 ) -> None:
     fields: dict[str, Any] = {"decision": "allow", "output_hash": "0"}
+    if aliases:
+        fields["aliases"] = aliases
     if args is not None:
         fields["args"] = args
     if costs:
