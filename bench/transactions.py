@@ -16,7 +16,7 @@ from agent_gate import Gate, open_gate
 from agent_gate.bindings.commit import journal
 from agent_gate.bindings.commit.layer import Bounds, read_layers
 from agent_gate.bindings.commit.transaction import Transaction
-from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.sandbox.choice import Choice
 from agent_gate.system import RandomIds, SystemClock
@@ -112,7 +112,7 @@ def _thousand_files(directory: Path) -> Figure:
 
 def _commit(directory: Path, place: Path, layer: Path, call_id: str) -> None:
     bounds = Bounds(10_000, 1 << 30)
-    found = read_layers([(str(place), str(layer))], lambda _: False, bounds, 1 << 70, OwnFiles(()))
+    found = read_layers([(str(place), str(layer))], lambda _: False, bounds, 1 << 70, OwnWatch())
     assert len(found.changes) == FILES + 1, found.problem
     transaction = Transaction(call_id, found.changes, str(directory / f"{call_id}.json"))
     transaction.stage()

@@ -128,6 +128,8 @@ REFUSED = {
     "a link to what may not be written": ("ln -s /etc/passwd link", 1002),
     "a link to a hidden name": ("ln -s .env link", 1002),
     "a link to an own file": ("ln -s gate.db link", 1021),
+    "a link on the way to an own file": ("mkdir x; ln -s x .claude", 1021),
+    "a journal beside a ledger that is not in use": ("echo x > agent-gate.db-journal", 1021),
     "a name that is not UTF-8": ('python3 -c \'open(b"\\xff", "w")\'', 1002),
     "hooks of a repository": ("mkdir -p repo/.git/hooks; echo x > repo/.git/hooks/pre-commit", 1002),
 }

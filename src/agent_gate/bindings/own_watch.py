@@ -49,6 +49,10 @@ class OwnWatch(OwnFiles):
         self._refresh()
         return super().name_of(status, name)
 
+    def any_linked(self) -> bool:
+        self._refresh()
+        return super().any_linked()
+
     def _refresh(self) -> None:
         if time.monotonic() - self._found_at > FRESH_S:
             self.look()

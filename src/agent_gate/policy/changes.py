@@ -63,6 +63,9 @@ class ChangeRules:
             detail = f"`{_shown(change.path)}` would be written, and fs.write has no section under tools: in the policy"
             return deny(LAYER, 1002, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
         strictest = self._judge_path(change.path, self._files.judge_or_ask(change.path, change.found), environment)
+        if change.leads_to and self._files.is_above_own(change.path):
+            detail = f"`{_shown(change.path)}` would be a link on the way to a file of the gate's own"
+            return deny(LAYER, 1021, detail, "leave it alone: no section of tools: opens it")
         if change.leads_to and strictest[1] is None:
             target = self._files.judge_or_ask(change.leads_to, {"type": "file"})
             strictest = _stricter(strictest, self._judge_path(change.leads_to, target, environment))

@@ -22,6 +22,8 @@ class Change:
     """How many names what stands there has."""
     same_as: str | None = None
     """The gate's own file that what stands there is another name of."""
+    own: str = ""
+    """`secret` or `protected` where the path is one of the gate's own by now."""
     source: str | bytes = b""
     """A file with the new content, or the content."""
     obstacle: str = ""
@@ -53,6 +55,8 @@ class Change:
             found["nlink"] = self.links
         if self.same_as is not None:
             found["same_as"] = self.same_as
+        if self.own:
+            found["own"] = self.own
         leads_to = ""
         if self.after is not None and self.after.kind == "link":
             leads_to = normal(os.path.join(os.path.dirname(self.path), self.after.target)) or "/"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
-from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.model.errors import Problem
 from agent_gate.policy.guards.paths import printable
 
@@ -46,7 +46,7 @@ def read_layers(
     discards: Callable[[str], bool],
     bounds: Bounds,
     started_ns: int,
-    own_files: OwnFiles,
+    own_files: OwnWatch,
 ) -> Found:
     """Changes by path, up to the bounds; `layers` are places and what was written there. May wait for a disk.
 
@@ -110,7 +110,7 @@ def _unreadable(place: str, error: OSError) -> Problem:
 
 
 class _Reader:
-    def __init__(self, discards: Callable[[str], bool], own_files: OwnFiles) -> None:
+    def __init__(self, discards: Callable[[str], bool], own_files: OwnWatch) -> None:
         self._discards, self._own_files = discards, own_files
 
     def changes(self, place: str, layer: str) -> Iterator[Change]:
@@ -212,7 +212,8 @@ class _Reader:
             if before.kind == "file":
                 same_as = self._own_files.name_of(there, path)
         links = there.st_nlink if there is not None else 1
-        return Change(path, before, after, identity, links, same_as, source, obstacle, moved_in)
+        own = self._own_files.kind_of(path)
+        return Change(path, before, after, identity, links, same_as, own, source, obstacle, moved_in)
 
 
 def _lstat(path: str) -> os.stat_result | None:

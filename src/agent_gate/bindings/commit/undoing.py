@@ -8,14 +8,14 @@ from collections.abc import Collection
 from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.journal import Kept, decode
 from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
-from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.model.errors import ToolError
 from agent_gate.model.outcome import Status
 from agent_gate.policy.guards.paths import printable
 from agent_gate.ports import Recorded
 
 
-def undoing(call: Recorded, own_files: OwnFiles) -> list[Change]:
+def undoing(call: Recorded, own_files: OwnWatch) -> list[Change]:
     """ToolError where there is nothing to undo, or where something has changed since. May wait for a disk."""
     if call.kept is None or call.outcome.status is not Status.SUCCESS:
         how = "was run with writes: direct" if call.resources.get("writes") == "direct" else "changed no file"
@@ -34,7 +34,8 @@ def undoing(call: Recorded, own_files: OwnFiles) -> list[Change]:
         identity = Identity.of(status) if status else None
         links = status.st_nlink if status else 1
         same_as = own_files.name_of(status, kept.path) if status and now and now.kind == "file" else None
-        changes.append(Change(kept.path, now, kept.before, identity, links, same_as, journal.content(kept)))
+        own, content = own_files.kind_of(kept.path), journal.content(kept)
+        changes.append(Change(kept.path, now, kept.before, identity, links, same_as, own, content))
     return changes
 
 

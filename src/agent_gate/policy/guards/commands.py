@@ -231,7 +231,7 @@ class CommandRules:
         unfit = found.get("repository_refused")
         if use.repository and unfit:
             return _no(1004, unfit, "work in another directory, or name git in unchecked_executables of shell.run")
-        return self._judge_paths(use, resources, found) or _judge_below(argv[0], found)
+        return _together(self._judge_paths(use, resources, found), _judge_below(argv[0], found))
 
     def _judge_paths(self, use: Use, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         """Each path as `fs.read` would judge it; what a word only mentions counts where such a file exists."""
@@ -302,8 +302,10 @@ def _denied(answer: Answer | None) -> Answer | None:
 
 def _together(first: Answer | None, then: Answer | None) -> Answer | None:
     """The one that denies, else both questions as one."""
-    if first is None or then is None or then[1] is not None:
-        return then or first
+    if first is None or (then is not None and then[1] is not None):
+        return then
+    if then is None or first[1] is not None:
+        return first
     return ask("guard", f"{first[0].text}; {then[0].text}") if first[0].text != then[0].text else first
 
 

@@ -128,6 +128,11 @@ class PathRules:
         kind = found.get("own")
         return _OWN if kind == "secret" or (kind and self._writes) else ""
 
+    def is_above_own(self, path: str) -> bool:
+        """Whether one of the gate's own files lies, or would lie, below a path."""
+        below = f"{path}/"
+        return any(own.startswith(below) for own in self._own)
+
     def _outside(self) -> _Refusal:
         sources = self.section.allow_paths
         if not sources:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agent_gate.bindings.commit.layer import Bounds, Found, read_layers
 from agent_gate.bindings.commit.steps import file_list
-from agent_gate.bindings.own_files import OwnFiles
+from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.model.limits import FOREIGN_FILES_LOOKED_AT_MAX
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
@@ -41,7 +41,7 @@ class Layering:
     def __init__(
         self,
         choice: Choice,
-        own_files: OwnFiles,
+        own_files: OwnWatch,
         working_dir: str,
         around: Callable[[Policy], Surroundings],
         notes: str | None,

@@ -75,7 +75,7 @@ class ShellService:
             looked.found["layers"] = False
         if isinstance(sandbox, Unconfined):
             await self._look_below(looked, policy, around)
-        viewer = Viewer(policy, around)
+        viewer = Viewer(policy, around, self._resolver.own_files)
         act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering)
         return Binding(
             (looked.signature,),

@@ -27,8 +27,8 @@ _OWN_TO_SANDBOX = frozenset({"proc", "dev", "sys"})
 class Viewer:
     """Makes views under one policy."""
 
-    def __init__(self, policy: Policy, around: Surroundings) -> None:
-        self._policy, self._around = policy, around
+    def __init__(self, policy: Policy, around: Surroundings, own_files: OwnFiles) -> None:
+        self._policy, self._around, self._own = policy, around, own_files
 
     def view(self, looked: Looked, use: Use) -> tuple[View, list[Descriptor]]:
         """The view, and the descriptors that it is made of besides those of what was looked at. May wait for a disk."""
@@ -106,8 +106,7 @@ class Viewer:
 
     def _own_files(self) -> OwnFiles | None:
         """None while no file of the gate's own has a second name, which no walk needs to look for then."""
-        own = OwnFiles((*self._around.secret, *self._around.protected))
-        return own if own.any_linked() else None
+        return self._own if self._own.any_linked() else None
 
     def _below(self, shown: Shown, starts: Iterable[str], *, near: bool = False) -> list[Seen[Access]]:
         can_differ = _always if shown.looks_at_files else self._can_differ(shown.sections)
