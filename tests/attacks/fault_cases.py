@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tests.faults.nursery import Nursery
 from tests.faults.programs import POLICY, tell
 from tests.faults.shim import Action, Fault, Op
 
-CHECKS = frozenset({"effects", "ledger_verifies", "state_after_restart", "refuses_until_reopened"})
+CHECKS = frozenset({"files", "effects", "ledger_verifies", "state_after_restart", "refuses_until_reopened"})
 
 LOG = "case.db-wal"
 RECOVERY_S = 10.0
@@ -57,6 +58,8 @@ _STATES = {"in_doubt": ["unknown"], "done": ["success"], "settled": ["success"],
 
 
 def run(case: Case, root: Path) -> str:
+    if case.tool == "fault.commit":
+        return _run_command(case, root)
     plan = _plan(case.args)
     db, acts = root / "case.db", root / "acts"
     nursery = _nursery()
@@ -70,6 +73,31 @@ def run(case: Case, root: Path) -> str:
         return {"success": "allow", "unknown": "error"}[endings[0]] if endings else "deny"
     (outcome,) = [message["outcome"] for message in told if "outcome" in message]
     return {"success": "allow", "denied": "deny"}.get(outcome["status"], "error")
+
+
+def _run_command(case: Case, root: Path) -> str:
+    """A command that changes, adds and removes a file, killed or failed at a step of its commit."""
+    work, db = root.resolve() / "work", root / "case.db"
+    work.mkdir()
+    for name in ("changed", "removed"):
+        (work / name).write_text("old\n")
+    program = {"db": str(db), "work": str(work)}
+    nursery = _nursery()
+    nursery.run("one_command", **program, script="")
+    action = Action.KILL if "kill9_at_step" in case.args else Action.FAIL
+    fault = Fault(action, match=f"{work}/", nth=case.args.get("kill9_at_step") or case.args["eio_at_step"])
+    script = "echo new > changed; echo new > added; rm removed"
+    nursery.start("one_command", **program, script=script, fault=asdict(fault)).wait()
+    nursery.run("one_command", **program, script="")
+    left = {path.name: path.read_text() for path in work.iterdir()}
+    states = {"all": {"changed": "new\n", "added": "new\n"}, "none": {"changed": "old\n", "removed": "old\n"}}
+    found = next((name for name, files in states.items() if files == left), f"neither all nor none: {sorted(left)}")
+    if found != case.check["files"]:
+        raise CheckFailed(f"files: expected {case.check['files']}, found {found}")
+    _check(case.check, [], db, root / "acts", [])
+    with closing(sqlite3.connect(db)) as connection:
+        (status,) = connection.execute("SELECT status FROM entries WHERE kind = 'settled'").fetchone()
+    return {"success": "allow", "denied": "deny"}.get(status, "error")
 
 
 def _plan(args: Mapping[str, Any]) -> dict[str, Any]:
