@@ -192,8 +192,10 @@ def _newest_run(directory: Path) -> str:
 
 
 def _newest_write(directory: Path) -> str:
-    entries = run_json(directory, "audit", "--tool", "fs.write", "--status", "success")["entries"]
-    return str(entries[0]["call_id"])
+    for tool in ("fs.write", "shell.run"):
+        if entries := run_json(directory, "audit", "--tool", tool, "--status", "success")["entries"]:
+            return str(entries[0]["call_id"])
+    raise AssertionError("the document shows no write that could be undone")
 
 
 def _newest_question(directory: Path) -> str:
