@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent_gate.doors.cli.judging import Wish
-from agent_gate.doors.cli.screen import count, encoded, paint, print_fields, safe, safe_lines, say, shortened
+from agent_gate.doors.cli.screen import (
+    change_lines,
+    count,
+    encoded,
+    paint,
+    print_fields,
+    safe,
+    safe_lines,
+    say,
+    shortened,
+)
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import Outcome
@@ -92,6 +102,7 @@ def print_outcome(outcome: Outcome) -> None:
         [
             ("message", safe(outcome.message)),
             ("result", _result(outcome.data) if outcome.data is not None else ""),
+            ("files", "\n".join(change_lines(outcome.files or ()))),
             ("why", why(outcome.error) if outcome.error else ""),
             ("to change it", safe(outcome.error.suggestion) if outcome.error else ""),
             ("state", f"version {outcome.state_version}" if outcome.state_version is not None else ""),
