@@ -14,7 +14,20 @@ from agent_gate import Agent, Gate, Outcome, load_policy
 from agent_gate.history.verify import verify
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
-from tests.gates import a_gate, approve, code_of, deny, entries, kinds_of, outcome_of, pending, rows, soon, until
+from tests.gates import (
+    a_gate,
+    approve,
+    code_of,
+    deny,
+    entries,
+    kinds_of,
+    outcome_of,
+    pending,
+    rows,
+    run_elsewhere,
+    soon,
+    until,
+)
 
 _picked = asyncio.run(Choice().pick("auto"))
 pytestmark = pytest.mark.skipif(
@@ -402,3 +415,29 @@ async def test_the_parent_of_an_own_file_cannot_be_put_elsewhere(work: Path) -> 
             outcome = await sh(gate, script)
             assert outcome.data["return_code"] != 0, outcome
             assert own.read_text() == "version: 1\n"
+
+
+async def test_a_process_that_is_killed_while_a_person_thinks_has_written_nothing(work: Path) -> None:
+    run_elsewhere(
+        work,
+        """
+        from tests.scenarios.test_command_writes import policy_of
+        async def main():
+            async with a_gate(directory.parent, policy_of(writes="ask"), working_dir=directory) as gate:
+                await pending(gate, "shell.run", {"argv": ["sh", "-c", "echo two >> old"]}, request_id="once")
+                os._exit(0)
+        """,
+    )
+    before = tree(work)
+    async with a_gate(work.parent, policy_of(writes="ask"), working_dir=work) as gate:
+        assert not await gate.ledger.questions()
+        again = await gate.call("shell.run", {"argv": ["sh", "-c", "echo two >> old"]}, request_id="once", wait=False)
+    assert (again.status, code_of(again), tree(work)) == (Status.EXPIRED, 1016, before)
+
+
+async def test_directories_nested_too_deep_are_not_committed(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        program = "import os\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')\n"
+        outcome = await gate.call("shell.run", argv=["python3", "-c", program])
+    assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2003), outcome
+    assert sorted(tree(work)) == ["gone", "old", "sub", "sub/x"]

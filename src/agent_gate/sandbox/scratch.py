@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 
 from agent_gate.model.errors import ToolError
 from agent_gate.sandbox.command import Access, Command, Place, View
 from agent_gate.sandbox.layering import UPPER, in_layers
 
 PREFIX = "agent-gate-"
+LOCK = "lock"
+_YOUNG_S = 60.0
 TRIAL = ("sh", "-c", 'cd "$1" && echo new > made && rm old && rm -r kept && mkdir kept && echo new > kept/made', "sh")
 """Write, remove, and put a directory in the place of one that is there."""
 
@@ -24,6 +30,72 @@ def candidates() -> Iterator[str]:
     for path in (os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/dev/shm", "/var/tmp"):  # noqa: S108 -- made 0700 below
         if path and os.path.isabs(path) and os.access(path, os.W_OK | os.X_OK):
             yield os.path.realpath(path)
+
+
+class ScratchDirectory:
+    """The layers of one command, and a lock that says that somebody still needs them."""
+
+    def __init__(self, place: str) -> None:
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=place)
+        self._lock = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def remove(self) -> None:
+        """May wait for a disk; harmless where it is gone already."""
+        if self._lock >= 0:
+            remove_tree(self.path)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_abandoned(place: str) -> None:
+    """Remove what processes that were killed have left: directories of ours whose lock nobody holds."""
+    with os.scandir(place) as entries:
+        old = [entry.path for entry in entries if entry.name.startswith(PREFIX) and _is_abandoned(entry.path)]
+    for path in old:
+        remove_tree(path)
+
+
+def _is_abandoned(path: str) -> bool:
+    """One that was made just now may not be locked yet."""
+    try:
+        status = os.lstat(path)
+        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _YOUNG_S:
+            return False
+        number = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(number)
+    return True
+
+
+def remove_tree(path: str) -> None:
+    """Whatever a command made of it: forbidden to be entered, or nested deeper than any path can say."""
+    waiting, made = [path], 0
+    while waiting:
+        folder = waiting.pop()
+        with suppress(OSError):
+            os.chmod(folder, 0o700)
+            with os.scandir(folder) as entries:
+                found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            for name, is_directory in found:
+                if not is_directory:
+                    os.unlink(name)
+                    continue
+                # Brought to the top, so that there is no depth to go down to.
+                made += 1
+                os.chmod(name, 0o700)
+                os.rename(name, f"{path}/.{made}")
+                waiting.append(f"{path}/.{made}")
+            if folder != path:
+                os.rmdir(folder)
+    with suppress(OSError):
+        os.rmdir(path)
 
 
 class Scratch:
@@ -43,6 +115,7 @@ class Scratch:
                 continue
             if place not in self._tried:
                 self._tried[place] = await try_layers(place, self._trial)
+                await asyncio.to_thread(remove_abandoned, place)
             if not self._tried[place]:
                 return place
             failed.append(f"{place}: {self._tried[place]}")

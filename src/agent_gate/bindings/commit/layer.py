@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +15,13 @@ from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
 from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.model.errors import Problem
+from agent_gate.model.limits import PATH_BYTES_MAX
 from agent_gate.policy.guards.paths import printable
 
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
 _ORIGIN = ("user.overlay.origin", "trusted.overlay.origin")
 _CAPABILITIES = "security.capability"
+DEPTH_MAX = 256
 _SPECIAL = {
     stat.S_IFIFO: "named pipe",
     stat.S_IFSOCK: "socket",
@@ -122,6 +125,7 @@ class _Reader:
             yield from self._file(layer, place, status, _lstat(place))
 
     def _below(self, layer: str, folder: str, *, exists: bool) -> Iterator[Change]:
+        _refuse_depth(folder)
         _open_up(layer)
         names = sorted(os.listdir(layer))
         for name in names:
@@ -184,6 +188,7 @@ class _Reader:
             yield from self._removed_below(path)
 
     def _removed_below(self, folder: str) -> Iterator[Change]:
+        _refuse_depth(folder)
         for name in sorted(os.listdir(folder)):
             path = f"{folder}/{name}"
             if not self._discards(path):
@@ -221,6 +226,11 @@ def _lstat(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _refuse_depth(folder: str) -> None:
+    if folder.count("/") > DEPTH_MAX or len(os.fsencode(folder)) > PATH_BYTES_MAX:
+        raise OSError(errno.ENAMETOOLONG, "it is nested too deep", f"{folder[:200]}…")
 
 
 def _is_text(name: str) -> bool:
