@@ -58,15 +58,15 @@ def _recover(units: Sequence[Unit], folders: Folders) -> Recovered:
     waiting = [unit for unit, is_made in zip(units, made, strict=True) if is_made is False]
     foreign = tuple(unit.path for unit, is_made in zip(units, made, strict=True) if is_made is None)
     done = [unit for unit, is_made in zip(units, made, strict=True) if is_made]
-    if not done:
+    if not done and not foreign:
         _clear_staged(units, folders)
-        return Recovered(End.ROLLED_BACK, foreign)
+        return Recovered(End.ROLLED_BACK)
     if not foreign and not all(steps.can_be_made(unit, folders) for unit in waiting):
         return _roll_back(done, units, folders)
     foreign += _finish(waiting, folders)
     for unit in units:
-        if unit.path not in foreign:
-            steps.clear(unit, folders)
+        steps.clear(unit, folders)
+    _clear_staged(units, folders)
     return Recovered(End.IN_DOUBT if foreign else End.FINISHED, foreign)
 
 

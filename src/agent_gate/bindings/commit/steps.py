@@ -52,19 +52,20 @@ def take_back(unit: Unit, folders: Folders) -> None:
 
 
 def is_made(unit: Unit, folders: Folders) -> bool | None:
-    """Whether the step was made; None where something else than either stands there."""
-    status, waiting = folders.status(unit.path), folders.status(beside(unit.path, unit.name))
+    """Whether the step was made; None where somebody else has been there since, so that nothing tells."""
+    status = folders.status(unit.path)
     is_before = unit.before is not None and unit.before.is_same_thing(status)
     if unit.step == META:
         return _has_meta(unit, status) if is_before else None
+    waiting = folders.status(beside(unit.path, unit.name))
     if unit.step == REMOVE:
-        return False if is_before else (True if status is None else None)
+        was_moved = unit.before is not None and unit.before.is_same_thing(waiting)
+        return False if is_before else True if was_moved or status is None else None
     if _is_staged(unit, status):
         return True
-    if is_before or (unit.step == ADD and status is None):
-        # Without what was staged it can only be given up.
-        return False if _is_staged(unit, waiting) or waiting is None else None
-    return None
+    # What was staged still waits; or it is lost, and the step can only be given up.
+    not_made = _is_staged(unit, waiting) or (waiting is None and (is_before or (unit.step == ADD and status is None)))
+    return False if not_made else None
 
 
 def can_be_made(unit: Unit, folders: Folders) -> bool:
