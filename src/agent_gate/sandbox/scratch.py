@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -24,6 +26,31 @@ def candidates() -> Iterator[str]:
     for path in (os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp", "/dev/shm", "/var/tmp"):  # noqa: S108 -- made 0700 below
         if path and os.path.isabs(path) and os.access(path, os.W_OK | os.X_OK):
             yield os.path.realpath(path)
+
+
+def remove(folder: str) -> None:
+    """With all below it: some of that is closed to its owner, by the command or by the kernel, whose own it was."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not os.path.lexists(folder):
+        return
+    for place, folders, _ in os.walk(folder):
+        for name in folders:
+            if not os.path.islink(f"{place}/{name}"):
+                os.chmod(f"{place}/{name}", 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def name_for(call_id: str) -> str:
+    """How the name of a directory for the layers of a call begins."""
+    return f"{PREFIX}{call_id}-"
+
+
+def remove_left(call_id: str) -> None:
+    """The layers of a command whose process is gone."""
+    for place in candidates():
+        for found in glob.glob(f"{glob.escape(place)}/{name_for(call_id)}*"):
+            if os.lstat(found).st_uid == os.geteuid():
+                remove(found)
 
 
 class Scratch:

@@ -153,7 +153,8 @@ class _Reader:
             yield from self._below(above, below, exists=True)
             return
         after = Node("directory", stat.S_IMODE(status.st_mode))
-        yield self._change(below, there, after, obstacle=_bits_of_directory(above, status))
+        moved_in = there is None and _has_origin(above)
+        yield self._change(below, there, after, obstacle=_bits_of_directory(above, status), moved_in=moved_in)
         yield from self._below(above, below, exists=False)
 
     def _mode_of_directory(self, path: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:

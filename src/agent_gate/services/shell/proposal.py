@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from functools import partial
 
@@ -15,6 +14,7 @@ from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
 from agent_gate.model.tool import Json
+from agent_gate.sandbox.scratch import remove
 
 
 class FileProposal:
@@ -62,4 +62,4 @@ class FileProposal:
         if self._transaction is not None and not self._committed:
             self._transaction.abandon()
         if self._scratch:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            remove(self._scratch)
