@@ -73,11 +73,11 @@ class Act:
 
     async def __call__(self, call: BoundCall) -> Json | Proposal:
         if self._looked.resources["writes"] in IN_LAYERS:
-            return await self._propose(call)
+            return await self._propose(call.call_id)
         async with self._command() as command:
             return _result(await self._run(command), command.view.left_out)
 
-    async def preview(self, call: BoundCall) -> Json | Proposal:
+    async def preview(self, _: BoundCall) -> Json | Proposal:
         """What it would do; of the changes to files that it proposes, none is made."""
         assert self._sandbox is not None
         if not self._sandbox.layers:
@@ -86,14 +86,14 @@ class Act:
                 code=2006,
                 suggestion="install bubblewrap 0.11 or newer",
             )
-        return await self._propose(call)
+        return await self._propose("preview")
 
-    async def _propose(self, call: BoundCall) -> Proposal:
+    async def _propose(self, call_id: str) -> Proposal:
         """Run the command with all that it writes kept apart."""
         assert self._sandbox is not None
         async with self._command() as command:
             writable = [place.path for place in command.view.places if place.access is Access.WRITE]
-            scratch = await self._layering.scratch(self._sandbox, writable, call.call_id)
+            scratch = await self._layering.scratch(self._sandbox, writable, call_id)
             try:
                 layered, started_ns = await THREADS.run(partial(_layered, command, scratch))
                 finished = await self._run(layered)
