@@ -156,6 +156,14 @@ async def test_what_fs_write_would_refuse_keeps_all_from_being_written(work: Pat
     assert left == {name: seen for name, seen in before.items() if not name.startswith("gate.db")}
 
 
+async def test_a_file_that_leads_git_elsewhere_is_refused_though_its_name_is_allowed(work: Path) -> None:
+    policy = policy_of()
+    policy["tools"]["fs.write"]["allow_paths"] += ["./.git/**"]
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        outcome = await sh(gate, "mkdir elsewhere; echo x > elsewhere/config; echo 'gitdir: elsewhere' > .git")
+    assert (outcome.status, code_of(outcome), (work / ".git").exists()) == (Status.DENIED, 1002, False)
+
+
 async def test_a_rule_may_deny_one_path_and_then_nothing_is_written(work: Path) -> None:
     rules = [{"pattern": f"fs.write({work}/sub/*)", "action": "deny", "description": "leave it"}]
     before = tree(work)

@@ -167,7 +167,7 @@ class _Reader:
         if special is not None:
             yield self._change(below, there, Node(special, 0), obstacle=f"is a {special}")
             return
-        obstacle = _several_names(status) or _bits(status) or _capabilities(above)
+        obstacle = _several_names(status) or _bits(status) or _capabilities(above) or _leads_git(below)
         _open_up(above)
         after = node_at(above, os.lstat(above))
         if after.kind == "file":
@@ -240,6 +240,11 @@ def _open_up(path: str) -> None:
 
 def _several_names(status: os.stat_result) -> str:
     return "has several names (hard links)" if status.st_nlink > 1 else ""
+
+
+def _leads_git(path: str) -> str:
+    """A file in the place of a repository's directory names another, with settings and hooks of its own."""
+    return "would lead git to another repository's settings" if os.path.basename(path) == ".git" else ""
 
 
 def _bits(status: os.stat_result) -> str:
