@@ -258,12 +258,15 @@ async def test_writes_direct_lets_a_command_reach_the_disk_and_the_record_says_s
 
 @pytest.mark.parametrize(("writes", "status"), [("direct", Status.UNKNOWN), ("judge", Status.ERROR)])
 async def test_a_command_that_is_broken_off_may_have_acted_only_where_it_writes_directly(
-    work: Path, writes: str, status: Status
+    work: Path, writes: str, status: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    scratch = work.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
     async with a_gate(work.parent, policy_of(writes=writes), working_dir=work) as gate:
-        argv = ["sh", "-c", "echo x > made; sleep 20"]
+        argv = ["sh", "-c", "echo x > begun; sleep 20"]
         running = asyncio.create_task(gate.submit(CallRequest(ADMIN, "shell.run", {"argv": argv}, run_id="r")))
-        await until(lambda: entries(gate, "performing"))
+        await until(lambda: (work / "begun").exists() or list(scratch.glob("*/*/upper/begun")))
         outcome = await soon(gate.break_off("r"))
         await soon(running)
     assert outcome is not None
