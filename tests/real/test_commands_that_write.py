@@ -125,7 +125,12 @@ async def test_git_commits_and_its_settings_and_hooks_stay_out_of_reach(work: Pa
         log = await ran(gate, "git", "log", "--oneline")
         assert log.data["stdout"].endswith(" first\n")
         before = (work / ".git" / "config").read_text()
-        for script in ("git config core.pager evil", "echo x > .git/hooks/pre-commit", "echo x > .git/hooks/new"):
+        for script in (
+            "git config core.pager evil",
+            "echo x > .git/hooks/pre-commit",
+            "echo x > .git/hooks/new",
+            "mkdir -p elsewhere/hooks; echo x > elsewhere/config; echo ../elsewhere > .git/commondir",
+        ):
             refused = await gate.call("shell.run", argv=["sh", "-c", script])
             assert refused.data["return_code"] != 0 or code_of(refused) == 1002, refused
         assert (work / ".git" / "config").read_text() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 
 from agent_gate import Agent, Gate, Outcome, load_policy
+from agent_gate.history.rejudge import FIRST_ENTRIES
 from agent_gate.history.verify import verify
+from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
 from tests.gates import (
@@ -166,6 +169,14 @@ async def test_what_fs_write_would_refuse_keeps_all_from_being_written(work: Pat
     assert left == {name: seen for name, seen in before.items() if not name.startswith("gate.db")}
 
 
+async def test_a_file_that_leads_git_elsewhere_is_refused_though_its_name_is_allowed(work: Path) -> None:
+    policy = policy_of()
+    policy["tools"]["fs.write"]["allow_paths"] += ["./.git/**"]
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        outcome = await sh(gate, "mkdir elsewhere; echo x > elsewhere/config; echo 'gitdir: elsewhere' > .git")
+    assert (outcome.status, code_of(outcome), (work / ".git").exists()) == (Status.DENIED, 1002, False)
+
+
 async def test_a_rule_may_deny_one_path_and_then_nothing_is_written(work: Path) -> None:
     rules = [{"pattern": f"fs.write({work}/sub/*)", "action": "deny", "description": "leave it"}]
     before = tree(work)
@@ -220,6 +231,7 @@ MEANWHILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "rewritten while it is removed": (lambda work: (work / "old").write_text("somebody else\n"), "rm old"),
     "removed": (lambda work: (work / "old").unlink(), "echo two >> old"),
     "put where the command puts another": (lambda work: (work / "made").write_text("mine\n"), "echo x > made"),
+    "removed with its directory": (lambda work: shutil.rmtree(work / "sub"), "echo y >> sub/x"),
     "added to a directory that goes": (lambda work: (work / "sub" / "mine").write_text("mine\n"), "rm -r sub"),
 }
 
@@ -255,6 +267,23 @@ async def test_writes_direct_lets_a_command_reach_the_disk_and_the_record_says_s
         [told] = [row["body"] for row in entries(gate, "performing")]
     assert (outcome.status, outcome.files, told["resources"]["writes"]) == (Status.SUCCESS, None, "direct")
     assert (work / ".envrc").read_text() == "x\n"
+
+
+@pytest.mark.parametrize(("writes", "status"), [("direct", Status.UNKNOWN), ("judge", Status.ERROR)])
+async def test_a_command_that_is_broken_off_may_have_acted_only_where_it_writes_directly(
+    work: Path, writes: str, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = work.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
+    async with a_gate(work.parent, policy_of(writes=writes), working_dir=work) as gate:
+        argv = ["sh", "-c", "echo x > begun; sleep 20"]
+        running = asyncio.create_task(gate.submit(CallRequest(ADMIN, "shell.run", {"argv": argv}, run_id="r")))
+        await until(lambda: (work / "begun").exists() or list(scratch.glob("*/*/upper/begun")))
+        outcome = await soon(gate.break_off("r"))
+        await soon(running)
+    assert outcome is not None
+    assert outcome.status is status
 
 
 async def test_a_person_is_shown_the_real_difference_before_it_is_committed(work: Path) -> None:
@@ -310,6 +339,24 @@ async def test_a_file_that_changed_while_the_person_thought_is_a_conflict(work: 
         outcome = await outcome_of(gate, question)
     assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2008)
     assert ((work / "old").read_text(), (work / "n").exists()) == ("else\n", False)
+
+
+async def test_a_file_whose_mode_alone_would_change_is_no_exception(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(writes="ask"), working_dir=work) as gate:
+        question = await pending(gate, "shell.run", {"argv": ["sh", "-c", "chmod 700 old; touch -d @1 old"]})
+        (work / "old").write_text("else\n")
+        await approve(gate, question)
+        outcome = await outcome_of(gate, question)
+    assert (outcome.status, code_of(outcome), (work / "old").stat().st_mtime > 1) == (Status.ERROR, 2008, True)
+
+
+async def test_a_command_that_put_a_second_question_is_one_call_to_judge_again(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(writes="ask"), working_dir=work) as gate:
+        question = await pending(gate, "shell.run", {"argv": ["sh", "-c", "echo two >> old"]})
+        await approve(gate, question)
+        await outcome_of(gate, question)
+        first = rows(gate, FIRST_ENTRIES)
+    assert [(row["call_id"], "wrote" in row["body"]) for row in first] == [(question.call_id, False)]
 
 
 async def test_an_agent_may_let_only_so_many_commands_wait(work: Path) -> None:

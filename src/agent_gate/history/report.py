@@ -125,17 +125,7 @@ def _result(
         "ended_at": at,
         "duration_ms": _duration_ms(started_at, at),
     }
-    for key in (
-        "data",
-        "message",
-        "error",
-        "input_hash",
-        "output_hash",
-        "cost",
-        "files",
-        "state_diff",
-        "state_version",
-    ):
+    for key in _TOLD:
         if key in fields:
             result[key] = fields[key]
     if "output_hash" in fields and "data" not in fields:

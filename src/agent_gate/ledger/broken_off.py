@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import Problem
 from agent_gate.model.record import undo_blob
 from agent_gate.ports import FinishCommit
@@ -47,18 +48,18 @@ def how_it_ended(
     committing = connection.execute(
         "SELECT body FROM entries WHERE call_id = ? AND kind = 'committing'", (call_id,)
     ).fetchone()
+    if finish is None:
+        return None
     if committing is None:
-        if finish is not None:
-            finish(call_id, None)
+        finish(call_id, None)
         is_held = connection.execute(_ASKED_ABOUT_WRITES, (call_id,)).fetchone()
         problem = _NOT_ANSWERED if is_held else _NOTHING_WRITTEN
         return Ended("expired" if is_held else "error", {"error": problem.to_json()})
     journal = connection.execute("SELECT data FROM blobs WHERE hash = ?", (undo_blob(call_id),)).fetchone()
-    if journal is None:
+    told = orjson.loads(committing[0]) if committing[0] else {}
+    if journal is None or told.get("kept_hash") != sha256_hex(journal[0]):
         return Ended("unknown", {"error": _IN_DOUBT.to_json()})
-    if finish is None:
-        return None
-    return _finished(finish, call_id, journal[0], orjson.loads(committing[0]) if committing[0] else {})
+    return _finished(finish, call_id, journal[0], told)
 
 
 def _finished(finish: FinishCommit, call_id: str, journal: bytes, told: Mapping[str, Any]) -> Ended:

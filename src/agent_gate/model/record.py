@@ -54,6 +54,8 @@ def held(
         "salt": salt,
         "started_at": iso(question.created_at),
     }
+    if question.has_run:
+        del body["facts"]  # the call itself was judged before it ran, and is judged again by that entry alone
     if reserved:
         body["reserved"] = part([[charge.scope, charge.bucket, charge.amount] for charge in reserved])
     if bound.request.door:

@@ -101,7 +101,7 @@ class Performer:
 
     async def preview(self, prepared: Prepared) -> Ending | Proposal:
         """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
-        ending = await self.act(structs.replace(prepared, act=prepared.preview))
+        ending = await self.act(structs.replace(prepared, act=prepared.preview, proposes=True))
         if not isinstance(ending, Ending):
             return ending
         if ending.problem is not None and ending.problem.code == UNAVAILABLE:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import fcntl
+import glob
 import os
 import stat
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
@@ -16,8 +14,6 @@ from agent_gate.sandbox.command import Access, Command, Place, View
 from agent_gate.sandbox.layering import UPPER, in_layers
 
 PREFIX = "agent-gate-"
-LOCK = "lock"
-_YOUNG_S = 60.0
 TRIAL = ("sh", "-c", 'cd "$1" && echo new > made && rm old && rm -r kept && mkdir kept && echo new > kept/made', "sh")
 """Write, remove, and put a directory in the place of one that is there."""
 
@@ -32,49 +28,7 @@ def candidates() -> Iterator[str]:
             yield os.path.realpath(path)
 
 
-class ScratchDirectory:
-    """The layers of one command, and a lock that says that somebody still needs them."""
-
-    def __init__(self, place: str) -> None:
-        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=place)
-        self._lock = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-
-    def remove(self) -> None:
-        """May wait for a disk; harmless where it is gone already."""
-        if self._lock >= 0:
-            remove_tree(self.path)
-            os.close(self._lock)
-            self._lock = -1
-
-
-def remove_abandoned(place: str) -> None:
-    """Remove what processes that were killed have left: directories of ours whose lock nobody holds."""
-    with os.scandir(place) as entries:
-        old = [entry.path for entry in entries if entry.name.startswith(PREFIX) and _is_abandoned(entry.path)]
-    for path in old:
-        remove_tree(path)
-
-
-def _is_abandoned(path: str) -> bool:
-    """One that was made just now may not be locked yet."""
-    try:
-        status = os.lstat(path)
-        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _YOUNG_S:
-            return False
-        number = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(number)
-    return True
-
-
-def remove_tree(path: str) -> None:
+def remove(path: str) -> None:
     """Whatever a command made of it: forbidden to be entered, or nested deeper than any path can say."""
     waiting, made = [path], 0
     while waiting:
@@ -98,6 +52,19 @@ def remove_tree(path: str) -> None:
         os.rmdir(path)
 
 
+def name_for(call_id: str) -> str:
+    """How the name of a directory for the layers of a call begins."""
+    return f"{PREFIX}{call_id}-"
+
+
+def remove_left(call_id: str) -> None:
+    """The layers of a command whose process is gone."""
+    for place in candidates():
+        for found in glob.glob(f"{glob.escape(place)}/{name_for(call_id)}*"):
+            if os.lstat(found).st_uid == os.geteuid():
+                remove(found)
+
+
 class Scratch:
     """Tries each place once."""
 
@@ -115,7 +82,6 @@ class Scratch:
                 continue
             if place not in self._tried:
                 self._tried[place] = await try_layers(place, self._trial)
-                await asyncio.to_thread(remove_abandoned, place)
             if not self._tried[place]:
                 return place
             failed.append(f"{place}: {self._tried[place]}")

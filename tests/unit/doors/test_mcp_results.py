@@ -114,3 +114,19 @@ def test_a_question_names_only_who_may_answer_it(
     changes: dict[str, Any], approved_by: tuple[str, ...], people: tuple[Approver, ...], words: str
 ) -> None:
     assert words in asked(replace(QUESTION, **changes), approved_by, people)
+
+
+def test_a_command_that_was_denied_after_it_ran_tells_what_it_said_and_would_have_changed() -> None:
+    outcome = Outcome(
+        call_id="c",
+        status=Status.DENIED,
+        data={"return_code": 0, "stdout": "hi\n", "stderr": ""},
+        error=Problem(1002, "`.envrc` is hidden", "name it", "perform"),
+        files=({"path": "/w/.envrc", "change": "added", "bytes": 2},),
+    )
+    first, second = text_of(result_of(outcome)).splitlines()
+    assert first == "denied (1002 path_denied): `.envrc` is hidden; name it"
+    assert second == (
+        '{"data":{"return_code":0,"stdout":"hi\\n","stderr":""},'
+        '"files":[{"path":"/w/.envrc","change":"added","bytes":2}]}'
+    )

@@ -1,8 +1,11 @@
-"""Where layers lie: outside of what a command may write, tried before it is trusted, gone with whoever made them."""
+"""Where layers lie: outside of what a command may write, tried before it is trusted, and nothing of them stays."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from agent_gate.model.errors import ToolError
 from agent_gate.sandbox import scratch
 from agent_gate.sandbox.command import Command, View
-from agent_gate.sandbox.scratch import Scratch, ScratchDirectory, remove_abandoned, remove_tree
+from agent_gate.sandbox.scratch import Scratch, name_for, remove, remove_left
 
 
 @pytest.fixture
@@ -48,21 +51,6 @@ async def test_a_place_that_the_command_may_write_is_passed_over(
         await picker.pick(("/",))
 
 
-def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    used, left = ScratchDirectory(str(tmp_path)), ScratchDirectory(str(tmp_path))
-    os.close(left._lock)  # as the end of its process would
-    (tmp_path / "agent-gate-other").mkdir()
-    remove_abandoned(str(tmp_path))
-    assert os.path.exists(left.path), "it may have been made just now"
-    monkeypatch.setattr(scratch, "_YOUNG_S", -1.0)
-    remove_abandoned(str(tmp_path))
-    assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(used.path), "agent-gate-other"])
-    used.remove()
-    assert os.listdir(tmp_path) == ["agent-gate-other"]
-
-
 def test_a_tree_deeper_than_a_path_can_say_is_removed(tmp_path: Path) -> None:
     top = tmp_path / "top"
     top.mkdir()
@@ -74,5 +62,31 @@ def test_a_tree_deeper_than_a_path_can_say_is_removed(tmp_path: Path) -> None:
         number = deeper
     os.close(number)
     (top / "closed").mkdir(mode=0o000)
-    remove_tree(str(top))
+    remove(str(top))
     assert not top.exists()
+
+
+AS_A_USER = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+"""Root may go wherever it likes, and nobody else may."""
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root, and no setpriv")
+def test_directories_that_are_closed_to_their_owner_go_and_links_are_not_followed(tmp_path: Path) -> None:
+    outside, scratch = tmp_path / "outside", tmp_path / "scratch"
+    outside.mkdir(mode=0o500)
+    (scratch / "0" / "work" / "work").mkdir(parents=True)
+    (scratch / "0" / "work" / "link").symlink_to(outside)
+    (scratch / "0" / "work" / "work").chmod(0)
+    program = "import sys; from agent_gate.sandbox.scratch import remove; remove(sys.argv[1])"
+    subprocess.run([*AS_A_USER, sys.executable, "-c", program, str(scratch)], check=True)
+    assert (scratch.exists(), outside.stat().st_mode & 0o777) == (False, 0o500)
+
+
+def test_layers_of_a_process_that_is_gone_are_removed_by_the_name_of_their_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    for name in (f"{name_for('one')}x", f"{name_for('two')}y"):
+        (tmp_path / name / "0").mkdir(parents=True)
+    remove_left("one")
+    assert os.listdir(tmp_path) == [f"{name_for('two')}y"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 from contextlib import suppress
 from functools import cache
 from typing import Self
@@ -64,10 +65,18 @@ class Folders:
         _rename(number, name, other, _EXCHANGE)
 
     def remove_tree(self, path: str) -> None:
-        """Whatever it is, with all below it; no link is followed."""
+        """Whatever it is, with all below it, though its directory may not be written any more; no link is followed."""
         number, name = self.of(path)
         with suppress(FileNotFoundError):
-            _remove(number, name)
+            try:
+                _remove(number, name)
+            except PermissionError:
+                mode = stat.S_IMODE(os.fstat(number).st_mode)
+                os.chmod(_again(number), mode | stat.S_IRWXU)
+                try:
+                    _remove(number, name)
+                finally:
+                    os.chmod(_again(number), mode)
 
 
 def beside(path: str, name: str) -> str:
@@ -86,13 +95,21 @@ def _remove(folder: int, name: str) -> None:
     try:
         os.unlink(name, dir_fd=folder)
     except (IsADirectoryError, PermissionError):
-        number = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise
+        number = os.open(name, _DIRECTORY, dir_fd=folder)
         try:
-            for child in os.listdir(number):
+            os.chmod(_again(number), stat.S_IRWXU)
+            for child in os.listdir(_again(number)):
                 _remove(number, child)
         finally:
             os.close(number)
         os.rmdir(name, dir_fd=folder)
+
+
+def _again(number: int) -> str:
+    """A name of what was opened only as a place."""
+    return f"/proc/self/fd/{number}"
 
 
 def _rename(folder: int, name: str, to: str, flags: int) -> None:

@@ -157,7 +157,8 @@ class _Reader:
             yield from self._below(above, below, exists=True)
             return
         after = Node("directory", stat.S_IMODE(status.st_mode))
-        yield self._change(below, there, after, obstacle=_bits_of_directory(above, status))
+        moved_in = there is None and _has_origin(above)
+        yield self._change(below, there, after, obstacle=_bits_of_directory(above, status), moved_in=moved_in)
         yield from self._below(above, below, exists=False)
 
     def _mode_of_directory(self, path: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:
@@ -170,7 +171,7 @@ class _Reader:
         if special is not None:
             yield self._change(below, there, Node(special, 0), obstacle=f"is a {special}")
             return
-        obstacle = _several_names(status) or _bits(status) or _capabilities(above)
+        obstacle = _several_names(status) or _bits(status) or _capabilities(above) or _leads_git(below)
         _open_up(above)
         after = node_at(above, os.lstat(above))
         if after.kind == "file":
@@ -249,6 +250,11 @@ def _open_up(path: str) -> None:
 
 def _several_names(status: os.stat_result) -> str:
     return "has several names (hard links)" if status.st_nlink > 1 else ""
+
+
+def _leads_git(path: str) -> str:
+    """A file in the place of a repository's directory names another, with settings and hooks of its own."""
+    return "would lead git to another repository's settings" if os.path.basename(path) == ".git" else ""
 
 
 def _bits(status: os.stat_result) -> str:

@@ -11,19 +11,24 @@ from enum import Enum
 from agent_gate.bindings.commit import steps
 from agent_gate.bindings.commit.folders import Folders, sync_file_systems
 from agent_gate.bindings.commit.journal import decode
-from agent_gate.bindings.commit.units import Unit
+from agent_gate.bindings.commit.units import META, Unit
 from agent_gate.ports import FinishCommit, FinishedCommit
 
 
-def finisher(file_list: Callable[[str], str]) -> FinishCommit:
-    """`file_list` gives, by call, where the names of what was staged are noted."""
+def finisher(file_list: Callable[[str], str], let_go: Callable[[str], None]) -> FinishCommit:
+    """`file_list` gives, by call, where the names of what was staged are noted; `let_go` removes its layers."""
 
     def finish(call_id: str, journal: bytes | None) -> FinishedCommit:
         noted = file_list(call_id)
+        with suppress(OSError):
+            let_go(call_id)
         if journal is None:
             steps.remove_noted(noted)
             return FinishedCommit(made=False)
-        recovered = recover(journal)
+        try:
+            recovered = recover(journal)
+        except OSError:
+            recovered = Recovered(End.IN_DOUBT, tuple(unit.path for unit in decode(journal).units))
         steps.forget_names(noted)
         return FinishedCommit(recovered.end is End.FINISHED, recovered.paths if recovered.end is End.IN_DOUBT else ())
 
@@ -44,29 +49,31 @@ class Recovered:
 
 
 def recover(journal: bytes) -> Recovered:
-    """Safe to be broken off and begun again: each step is recognised by what stands where. May wait for a disk."""
+    """Safe to be broken off and begun again: each step is recognised by what stands where. May wait for a disk.
+
+    All of it is durable before what was replaced goes, and before anybody is told.
+    """
     units = decode(journal).units
     with Folders() as folders:
         recovered = _recover(units, folders)
-    with suppress(OSError):  # of a directory that is gone, there is nothing to make durable
-        sync_file_systems(sorted({os.path.dirname(unit.path) or "/" for unit in units}))
+        places = sorted({os.path.dirname(unit.path) or "/" for unit in units})
+        sync_file_systems([place for place in places if os.path.isdir(place)])
+        if recovered.end is not End.ROLLED_BACK:
+            for unit in units:
+                steps.clear(unit, folders)
+            _clear_staged(units, folders)
     return recovered
 
 
 def _recover(units: Sequence[Unit], folders: Folders) -> Recovered:
-    made = [steps.is_made(unit, folders) for unit in units]
-    waiting = [unit for unit, is_made in zip(units, made, strict=True) if is_made is False]
-    foreign = tuple(unit.path for unit, is_made in zip(units, made, strict=True) if is_made is None)
-    done = [unit for unit, is_made in zip(units, made, strict=True) if is_made]
-    if not done and not foreign:
-        _clear_staged(units, folders)
-        return Recovered(End.ROLLED_BACK)
-    if not foreign and not all(steps.can_be_made(unit, folders) for unit in waiting):
+    made = {unit.path: steps.is_made(unit, folders) for unit in units}
+    waiting = [unit for unit in units if made[unit.path] is False]
+    foreign = tuple(unit.path for unit in units if made[unit.path] is None)
+    done = [unit for unit in units if made[unit.path]]
+    if not foreign and not (done and all(steps.can_be_made(unit, folders) for unit in waiting)):
         return _roll_back(done, units, folders)
-    foreign += _finish(waiting, folders)
-    for unit in units:
-        steps.clear(unit, folders)
-    _clear_staged(units, folders)
+    # Permissions and times are set one after the other: what is made in part is made once more.
+    foreign += _finish(waiting + [unit for unit in done if unit.step == META], folders)
     return Recovered(End.IN_DOUBT if foreign else End.FINISHED, foreign)
 
 

@@ -52,27 +52,29 @@ def take_back(unit: Unit, folders: Folders) -> None:
 
 
 def is_made(unit: Unit, folders: Folders) -> bool | None:
-    """Whether the step was made; None where somebody else has been there since, so that nothing tells."""
-    status = folders.status(unit.path)
+    """Whether the step was made, if only in part; None where somebody else has changed since what it made."""
+    status, waiting = folders.status(unit.path), folders.status(beside(unit.path, unit.name))
     is_before = unit.before is not None and unit.before.is_same_thing(status)
     if unit.step == META:
         return _has_meta(unit, status) if is_before else None
     waiting = folders.status(beside(unit.path, unit.name))
     if unit.step == REMOVE:
-        was_moved = unit.before is not None and unit.before.is_same_thing(waiting)
-        return False if is_before else True if was_moved or status is None else None
+        if status is None:
+            return True
+        return None if unit.before is not None and unit.before.is_same_thing(waiting) else False
     if _is_staged(unit, status):
         return True
-    # What was staged still waits; or it is lost, and the step can only be given up.
-    not_made = _is_staged(unit, waiting) or (waiting is None and (is_before or (unit.step == ADD and status is None)))
-    return False if not_made else None
+    if _is_staged(unit, waiting):
+        return False
+    # Without what was staged it can only be given up.
+    return False if waiting is None and (is_before or (unit.step == ADD and status is None)) else None
 
 
 def can_be_made(unit: Unit, folders: Folders) -> bool:
     """Whether a step that was not made still can be: all is there, and nobody has changed what it replaces."""
     status = folders.status(unit.path)
     if unit.step == META:
-        return is_made(unit, folders) is False
+        return is_made(unit, folders) is not None
     if unit.before is not None:
         if status is None or not unit.before.is_same_thing(status) or status.st_ctime_ns != unit.before.changed_ns:
             return False
@@ -140,12 +142,14 @@ def _require(holds: bool, unit: Unit) -> None:
 
 def _has_meta(unit: Unit, status: os.stat_result | None) -> bool | None:
     assert status is not None
-    for meta, answer in ((unit.becomes, True), (unit.was, False)):
-        assert meta is not None
-        same_time = meta.mtime_ns is None or meta.mtime_ns == status.st_mtime_ns
-        if status.st_mode & 0o7777 == meta.mode and same_time:
-            return answer
-    return None
+    assert unit.was is not None
+    assert unit.becomes is not None
+    mode = status.st_mode & 0o7777
+    mtime_ns = None if unit.becomes.mtime_ns is None else status.st_mtime_ns
+    if (mode, mtime_ns) == (unit.was.mode, unit.was.mtime_ns):
+        return False
+    known = mode in (unit.was.mode, unit.becomes.mode) and mtime_ns in (unit.was.mtime_ns, unit.becomes.mtime_ns)
+    return True if known else None
 
 
 def _set_meta(unit: Unit, meta: Meta, folders: Folders) -> None:

@@ -23,7 +23,7 @@ class Transaction:
 
     def __init__(self, call_id: str, changes: Sequence[Change], file_list: str) -> None:
         """`file_list` is where the names of what is staged stand until the ledger has them."""
-        self._groups = list(grouped(changes))
+        self._groups = grouped(changes)
         self._names = [f"{TEMPORARY}{call_id}-{number}" for number in range(len(self._groups))]
         self._file_list = file_list
         self.units: list[Unit] = []
@@ -73,7 +73,7 @@ class Transaction:
         return zip(self._groups, self._names, strict=True)
 
     def _take_back(self, made: Sequence[Unit]) -> list[str]:
-        """The paths that could not be brought back, because somebody else changed them."""
+        """The paths that could not be brought back, because somebody else changed them; the rest is, durably."""
         lost = []
         with Folders() as folders:
             for unit in reversed(made):
@@ -85,8 +85,11 @@ class Transaction:
                 if unit.path not in lost:
                     with suppress(OSError):
                         steps.clear_staged(unit, folders)
-        if not lost:
-            steps.forget_names(self._file_list)
+        try:
+            self._sync()
+        except OSError:
+            lost = [unit.path for unit in made]
+        steps.forget_names(self._file_list)
         return lost
 
     def _sync(self) -> None:
@@ -122,8 +125,8 @@ def _refuse_if_changed(group: Group, folders: Folders) -> None:
         if change is not group.top and change.identity is None:
             continue
         status = folders.status(change.path)
-        if group.step == META and change.identity is not None and change.identity.is_same_thing(status):
-            continue  # a directory was touched by what is staged in it; a mode is not worth more
+        if group.is_directory_kept and change.identity is not None and change.identity.is_same_thing(status):
+            continue  # it was touched by what is staged in it; a mode is not worth more
         if (Identity.of(status) if status else None) != change.identity:
             raise GateError.of(conflict(change.path))
 

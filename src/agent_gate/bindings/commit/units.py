@@ -43,8 +43,20 @@ class Group(Struct, frozen=True):
     top: Change
     below: tuple[Change, ...] = ()
 
+    @property
+    def is_directory_kept(self) -> bool:
+        """Whether it is about nothing but the mode of a directory."""
+        return self.step == META and self.top.before is not None and self.top.before.kind == "directory"
 
-def grouped(changes: Sequence[Change]) -> Iterator[Group]:
+
+def grouped(changes: Sequence[Change]) -> list[Group]:
+    """In the order of their steps: a directory's own mode last, since it may forbid all that is to be done in it."""
+    groups = list(_groups(changes))
+    kept = [group for group in groups if group.is_directory_kept]
+    return [*(group for group in groups if not group.is_directory_kept), *reversed(kept)]
+
+
+def _groups(changes: Sequence[Change]) -> Iterator[Group]:
     """`changes` are sorted by path, so that what lies below a directory follows it, though not at once."""
     waiting = sorted(changes, key=lambda change: change.path.split("/"))
     at = 0

@@ -34,7 +34,10 @@ def _text(outcome: Outcome) -> str:
     if outcome.error is not None:
         problem = outcome.error
         said = f"{problem.detail}; {problem.suggestion}" if problem.suggestion else problem.detail
-        return one_line(f"{outcome.status.value} ({problem.code} {problem.name}): {said}")
+        line = one_line(f"{outcome.status.value} ({problem.code} {problem.name}): {said}")
+        told = {"data": outcome.data, "files": outcome.files}
+        # What a command said before it was refused; some clients show nothing but the text.
+        return line if outcome.data is None else f"{line}\n{orjson.dumps(told).decode()}"
     if outcome.data is not None:
         return orjson.dumps(outcome.data).decode()
     return one_line(outcome.message or outcome.status.value)

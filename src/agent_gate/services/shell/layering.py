@@ -18,7 +18,7 @@ from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.choice import Choice, Sandbox
 from agent_gate.sandbox.command import Finished
-from agent_gate.sandbox.scratch import ScratchDirectory
+from agent_gate.sandbox.scratch import name_for
 
 IN_LAYERS = frozenset({"judge", "ask"})
 """Values of `writes` with which what a command writes is kept apart until it is judged."""
@@ -50,9 +50,9 @@ class Layering:
         self._choice, self.own_files, self._working_dir, self._around = choice, own_files, working_dir, around
         self._notes = notes
 
-    async def scratch(self, sandbox: Sandbox, writable: Sequence[str]) -> ScratchDirectory:
-        """A new directory for the layers of one command."""
-        return ScratchDirectory(await self._choice.scratch(sandbox, writable))
+    async def scratch(self, sandbox: Sandbox, writable: Sequence[str], call_id: str) -> str:
+        """A new directory for the layers of one command, by whose name a later start knows it."""
+        return tempfile.mkdtemp(prefix=name_for(call_id), dir=await self._choice.scratch(sandbox, writable))
 
     def file_list(self, call_id: str) -> str:
         return file_list(self._notes or tempfile.gettempdir(), call_id)

@@ -14,7 +14,7 @@ from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
 from agent_gate.model.tool import Json
-from agent_gate.sandbox.scratch import ScratchDirectory
+from agent_gate.sandbox.scratch import remove
 
 
 class FileProposal:
@@ -26,7 +26,7 @@ class FileProposal:
         found: Found,
         threads: FileThreads,
         file_list: Callable[[str], str],
-        scratch: ScratchDirectory | None = None,
+        scratch: str = "",
     ) -> None:
         """`file_list` gives, by call, where the names of what is staged are noted; `scratch` goes in the end."""
         self.result = result
@@ -61,5 +61,5 @@ class FileProposal:
     def _discard(self) -> None:
         if self._transaction is not None and not self._committed:
             self._transaction.abandon()
-        if self._scratch is not None:
-            self._scratch.remove()
+        if self._scratch:
+            remove(self._scratch)

@@ -84,7 +84,7 @@ class ShellService:
             release=looked.release,
             found=looked.found,
             preview=act.preview,
-            proposes=True,
+            proposes=writes != "direct",
             aliases=looked.aliases,
         )
 
