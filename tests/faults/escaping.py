@@ -75,12 +75,13 @@ class Ground:
         sketch.unix = sketch.abstract = ""
         return {**sketch.controls(), **sketch.attempts()}
 
-    def policy(self) -> dict[str, Any]:
+    def policy(self, writes: str) -> dict[str, Any]:
         command = {
             "allow_executables": ["escape"],
             "unchecked_executables": ["escape"],
             "trusted_dirs": [str(self.tools)],
             "timeout_seconds": 30,
+            "writes": writes,
         }
         return {
             "version": 1,
@@ -197,7 +198,7 @@ def _listening(path: str, abstract: str) -> Iterator[int]:
 
 def gate_with(ground: Ground, sandbox: Sandbox) -> Gate:
     db = ground.root / "gate.db"
-    policy = load_policy(ground.policy())
+    policy = load_policy(ground.policy("judge" if sandbox.layers else "direct"))
     standing = Standing(str(ground.root / "work"), db, policy)
     clock, ids = SystemClock(), RandomIds()
     shell = ShellService(standing.working_dir, standing.resolver(), standing.look, Only(sandbox))

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65_534
 REACHED = 42
 COMPILER = shutil.which("cc") or shutil.which("gcc")
+RECORDED = (["performing", "settled"], ["performing", "committing", "settled"])
+"""The second of a command whose writes were committed."""
 ENDED_FROM_OUTSIDE = {"too much memory", "too much shared memory", "surviving the timeout"}
 """Attempts that may be stopped by ending the command, not by refusing it something."""
 
@@ -90,7 +92,7 @@ def test_nothing_leads_out_and_every_attempt_is_recorded(sandbox: str, as_nobody
     results: dict[str, Any] = told["results"]
     assert results.pop("left behind") == []
     assert (told["unchanged"], told["sleeper_alive"]) == (True, True)
-    unrecorded = [name for name, result in results.items() if result["entries"] != ["performing", "settled"]]
+    unrecorded = [name for name, result in results.items() if result["entries"] not in RECORDED]
     assert unrecorded == []
     controls = {name: result["data"] for name, result in results.items() if name.startswith("control: ")}
     assert [name for name, data in controls.items() if data["return_code"] != REACHED] == []
@@ -100,7 +102,8 @@ def test_nothing_leads_out_and_every_attempt_is_recorded(sandbox: str, as_nobody
 
 
 def _was_held(name: str, result: dict[str, Any]) -> bool:
-    if result["status"] == "success":
+    # What an attempt leaves in the layer, such as a link that leads out, is refused besides.
+    if result["status"] == "success" or (result["status"] == "denied" and "data" in result):
         code = result["data"]["return_code"]
         return code == 0 or (name in ENDED_FROM_OUTSIDE and code == 128 + 9)
     return name in ENDED_FROM_OUTSIDE and result["error"]["code"] in (2003, 2004)

@@ -13,7 +13,7 @@ from agent_gate import PlanValidationError, load_plan, open_gate, replay_run, ru
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import OUTPUT_BYTES_MAX
 from agent_gate.model.tool import Json
-from tests.gates import ALLOW_ALL, a_gate, agent, counter, run_elsewhere, soon
+from tests.gates import ALLOW_ALL, a_gate, agent, approve, counter, outcome_of, pending, run_elsewhere, soon
 from tests.scenarios.reaching import planned, problem, raised, reaches, refused, steps
 
 
@@ -83,6 +83,21 @@ async def outcome_unknown(directory: Path) -> Problem:
 
     async with a_gate(directory, ALLOW_ALL, fatal, agent=agent("local")) as gate:
         return problem(await soon(gate.call("fatal", request_id="once")))
+
+
+@reaches(2008)
+async def conflict(directory: Path) -> Problem:
+    (directory / "shared").write_text("old\n")
+    tools = {
+        "fs.read": {"allow_paths": ["./**"]},
+        "fs.write": {"allow_paths": ["./**"]},
+        "shell.run": {"allow_executables": ["sh"], "unchecked_executables": ["sh"], "writes": "ask"},
+    }
+    async with a_gate(directory, {"tools": tools}, working_dir=directory) as gate:
+        question = await pending(gate, "shell.run", {"argv": ["sh", "-c", "echo new > shared"]})
+        (directory / "shared").write_text("somebody else's\n")
+        await approve(gate, question)
+        return problem(await outcome_of(gate, question))
 
 
 @reaches(3001)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ TOOLS: dict[str, Any] = {
 }
 DENIED = {"tools": TOOLS, "rules": [{"pattern": "shell.run(git log*)", "action": "deny"}]}
 SPELLINGS = ["git log", "/usr/bin/git log", "git --no-pager log", "git -C . log", "/bin/git -P log --oneline"]
+
+
+@pytest.fixture(autouse=True)
+def repository(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize("command", SPELLINGS)

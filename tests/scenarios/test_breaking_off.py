@@ -34,7 +34,12 @@ POLICY: dict[str, Any] = {
     "version": 1,
     "rules": [{"pattern": "slow.*", "action": "allow"}],
     "tools": {
-        "shell.run": {"allow_executables": ["sh"], "unchecked_executables": ["sh"], "timeout_seconds": 300},
+        "shell.run": {
+            "allow_executables": ["sh"],
+            "unchecked_executables": ["sh"],
+            "timeout_seconds": 300,
+            "writes": "direct",  # so that a test sees from outside how far a command has come
+        },
         "fs.read": {"allow_paths": ["./**"]},
         "fs.write": {"allow_paths": ["./out/**"]},
     },

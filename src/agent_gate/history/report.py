@@ -60,7 +60,7 @@ def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[st
             "denials": [_denial(step) for step in steps if step["result"]["status"] in ("denied", "expired")],
             "resources": _resources(steps),
             "sandboxes": _sandboxes(steps, policy),
-            "direct_writes": any(step.get("resources", {}).get("writes") == "direct" for step in steps),
+            "direct_writes": any(_wrote_directly(step) for step in steps),
         },
     }
 
@@ -183,6 +183,12 @@ def _sandboxes(steps: Iterable[Mapping[str, Any]], policy: Mapping[str, Any] | N
     used = {step["resources"]["sandbox"] for step in steps if step.get("resources", {}).get("executable")}
     section = (policy or {}).get("tools", {}).get("shell.run", {})
     return sorted(used | ({"off"} if section.get("sandbox") == "off" else set()))
+
+
+def _wrote_directly(step: Mapping[str, Any]) -> bool:
+    """Past all judgement, though in a sandbox; without one that goes without saying."""
+    resources: Mapping[str, Any] = step.get("resources", {})
+    return bool(resources.get("writes") == "direct" and resources.get("sandbox") != "off")
 
 
 def _hosts(data: Any) -> Iterable[str]:

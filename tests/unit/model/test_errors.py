@@ -20,7 +20,7 @@ from agent_gate.model.errors import (
 
 CODES = {
     1: range(1001, 1023),
-    2: range(2001, 2008),
+    2: range(2001, 2009),
     3: range(3001, 3005),
     4: range(4001, 4005),
     5: range(5001, 5005),
