@@ -43,17 +43,23 @@ class Committing:
         self._waiting: Counter[str] = Counter()
         """Proposals of each agent that wait for a person, and take room on a disk."""
 
-    async def ending(self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Ending:
+    async def ending(
+        self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal
+    ) -> tuple[Ending, Verdict]:
+        """How it ended, and the verdict that this rests on: the call's own, or the one on what it wrote."""
         try:
             told = with_output(proposal.result)
             if not proposal.changes and proposal.problem is None:
-                return told
+                return told, verdict
             if told.problem is not None:
-                return replace(told, files=tuple(proposal.changes))
-            problem = proposal.problem or await self._not_agreed(passage, prepared, verdict, proposal)
-            if problem is None:
-                problem = await self._commit(passage, prepared, verdict, proposal, told.output)
-            return _told(problem, proposal, told.output)
+                return replace(told, files=tuple(proposal.changes)), verdict
+            if proposal.problem is not None:
+                return _told(proposal.problem, proposal, told.output), verdict
+            problem, judged = await self._not_agreed(passage, prepared, verdict, proposal)
+            if problem is not None:
+                return _told(problem, proposal, told.output), judged
+            problem = await self._commit(passage, prepared, verdict, proposal, told.output)
+            return _told(problem, proposal, told.output), verdict
         finally:
             await proposal.discard()
 
@@ -76,23 +82,23 @@ class Committing:
 
     async def _not_agreed(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, proposal: Proposal
-    ) -> Problem | None:
-        """Why what was written may not count; None where the policy, and a person where it asks for one, agree."""
+    ) -> tuple[Problem | None, Verdict]:
+        """Why what was written may not count; nothing where the policy, and a person where it asks for one, agree."""
         judged = self._decide(prepared, verdict, proposal)
         if judged.decision is not Decision.ASK or (passage.agreed and _were_shown(proposal, prepared.call)):
-            return judged.problem
+            return judged.problem, judged
         with self._room_for(passage) as full:
             if full is not None:
-                return full
+                return full, judged
             asked = await _as_shown(prepared, proposal)
             while judged.decision is Decision.ASK:
                 problem = await self._ask(passage, asked, judged)
                 if problem is not None:
-                    return problem
+                    return problem, judged
                 judged = self._decide(prepared, verdict, proposal)
                 if covers(passage.question, judged):
                     break
-        return judged.problem or await self._paused()
+        return judged.problem or await self._paused(), judged
 
     async def _ask(self, passage: Passage, asked: Prepared, judged: Verdict) -> Problem | None:
         """Put the question and wait; why it was not answered with yes."""

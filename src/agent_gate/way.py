@@ -161,7 +161,7 @@ class Way:
                 return intended
         ending = await self._stages.performer.act(prepared)
         if not isinstance(ending, Ending):
-            ending = await self._committing.ending(passage, prepared, verdict, ending)
+            ending, verdict = await self._committing.ending(passage, prepared, verdict, ending)
         return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:

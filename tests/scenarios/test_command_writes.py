@@ -146,6 +146,9 @@ REFUSED = {
     "a link to an own file": ("ln -s gate.db link", 1021),
     "a link on the way to an own file": ("mkdir x; ln -s x .claude", 1021),
     "a journal beside a ledger that is not in use": ("echo x > agent-gate.db-journal", 1021),
+    "a link through another link": ("mkdir d; ln -s d s; ln -s s/secret l", 1002),
+    "a link through a link of the disk": ("ln -s alias/denied.txt l", 1002),
+    "a link that goes in and out": ("ln -s sub/../denied.txt l", 1002),
     "a name that is not UTF-8": ('python3 -c \'open(b"\\xff", "w")\'', 1002),
     "hooks of a repository": ("mkdir -p repo/.git/hooks; echo x > repo/.git/hooks/pre-commit", 1002),
 }
@@ -156,6 +159,7 @@ async def test_what_fs_write_would_refuse_keeps_all_from_being_written(work: Pat
     script, code = REFUSED[name]
     (work / "conf").mkdir()
     (work / "conf" / "policy.yaml").write_text("version: 1\n")
+    (work / "alias").symlink_to("sub")
     before = tree(work)
     own = [work / "conf" / "policy.yaml"]
     async with a_gate(work, policy_of(), working_dir=work, protected_files=own) as gate:
@@ -488,3 +492,14 @@ async def test_directories_nested_too_deep_are_not_committed(work: Path) -> None
         outcome = await gate.call("shell.run", argv=["python3", "-c", program])
     assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2003), outcome
     assert sorted(tree(work)) == ["gone", "old", "sub", "sub/x"]
+
+
+async def test_what_was_written_and_refused_is_what_the_record_says_of_the_decision(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await sh(gate, "echo x > denied.txt")
+        again = await gate.result(outcome.call_id)
+        [row] = rows(gate, "SELECT decision FROM audit_log")
+    assert again is not None
+    for told in (outcome, again):
+        assert (told.to_json()["decision"], told.reasons[0].layer) == ("deny", "guard")
+    assert row["decision"] == "deny"

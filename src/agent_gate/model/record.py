@@ -209,6 +209,8 @@ def settled(
         body["error"] = outcome.error.to_json()
     if outcome.files is not None:
         body["files"] = part(list(outcome.files))
+        if verdict.decision is not ALLOW:
+            body["reasons"] = verdict.recorded_reasons
     if outcome.cost:
         body["cost"] = part(outcome.cost)
     if outcome.state_version is not None:

@@ -57,10 +57,20 @@ class Change:
             found["same_as"] = self.same_as
         if self.own:
             found["own"] = self.own
-        leads_to = ""
-        if self.after is not None and self.after.kind == "link":
-            leads_to = normal(os.path.join(os.path.dirname(self.path), self.after.target)) or "/"
-        return FileChange(self.path, self.word, self.size, found, leads_to, self.obstacle)
+        if self.after is None or self.after.kind != "link":
+            return FileChange(self.path, self.word, self.size, found, (), self.obstacle)
+        target = os.path.join(os.path.dirname(self.path), self.after.target)
+        leads_to = tuple(dict.fromkeys((normal(target) or "/", os.path.realpath(target))))
+        obstacle = self.obstacle or _goes_back(self.after.target)
+        return FileChange(self.path, self.word, self.size, found, leads_to, obstacle)
+
+
+def _goes_back(target: str) -> str:
+    """`..` after a name leads to where that name, which may become a link, leads."""
+    names = [name for name in target.split("/") if name not in ("", ".")]
+    while names[:1] == [".."]:
+        names.pop(0)
+    return "leads through a directory and back out of it" if ".." in names else ""
 
 
 def manifest_hash(changes: list[Change]) -> str:

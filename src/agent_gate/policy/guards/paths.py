@@ -182,6 +182,9 @@ class FileGuard:
         path = bound.resources.get("path")
         if path is None:
             return deny("guard", 1001, f"nobody has looked where the path of `{self._rules.tool}` leads")
+        if self._rules.tool == "fs.write" and path.endswith("/.git"):
+            detail = f"`{printable(path)}` would lead git to another repository's settings"
+            return deny("guard", 1002, detail, "write another file")
         return self._rules.judge_or_ask(path, facts.found, bound.args["path"])
 
 

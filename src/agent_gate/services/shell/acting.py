@@ -96,7 +96,7 @@ class Act:
             scratch = await self._layering.scratch(self._sandbox, writable, call_id)
             try:
                 layered, started_ns = await THREADS.run(partial(_layered, command, scratch))
-                finished = await self._run(layered)
+                finished = await self._run_apart(layered)
                 found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
             except BaseException:
                 # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
@@ -104,6 +104,15 @@ class Act:
                 raise
         result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
         return FileProposal(result, found, THREADS, self._layering.file_list, scratch)
+
+    async def _run_apart(self, command: Command) -> Finished:
+        try:
+            return await self._run(command)
+        except ToolError as error:
+            problem = error.problem
+            raise ToolError(
+                f"{problem.detail}; nothing was written", code=problem.code, suggestion=problem.suggestion
+            ) from None
 
     async def _run(self, command: Command) -> Finished:
         assert self._sandbox is not None
