@@ -51,6 +51,7 @@ def work(tmp_path: Path) -> Path:
 
 
 ADMIN = Agent("local", roles=("admin",))
+REVERTING = [{"pattern": "gate.revert(*)", "action": "allow"}, {"pattern": "fs.write(*)", "action": "allow"}]
 
 
 async def sh(gate: Gate, script: str) -> Outcome:
@@ -323,9 +324,8 @@ async def test_a_revert_brings_bytes_modes_and_times_back(work: Path) -> None:
     os.utime(work / "old", ns=(1, 1_000_000_000))
     (work / "sub" / "link").symlink_to("x")
     before = tree(work)
-    rules = [{"pattern": "gate.revert(*)", "action": "allow"}, {"pattern": "fs.write(*)", "action": "allow"}]
     script = "echo two >> old; chmod 600 old; rm gone; rm -r sub; echo now > sub; mkdir -p new/deep; touch new/deep/f"
-    async with a_gate(work.parent, policy_of(rules=rules), working_dir=work, agent=ADMIN) as gate:
+    async with a_gate(work.parent, policy_of(rules=REVERTING), working_dir=work, agent=ADMIN) as gate:
         outcome = await sh(gate, script)
         assert outcome.status is Status.SUCCESS, outcome
         assert tree(work) != before
@@ -402,3 +402,93 @@ async def test_the_parent_of_an_own_file_cannot_be_put_elsewhere(work: Path) -> 
             outcome = await sh(gate, script)
             assert outcome.data["return_code"] != 0, outcome
             assert own.read_text() == "version: 1\n"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mkdir -p a/b/c; ln -s ../../../sub a/b/c/near; ln -s near/../../../etc/passwd a/b/c/far",
+        "ln -s . here; ln -s here/denied/x there",
+        "ln -s . here; ln -s here/private/x there",
+    ],
+)
+async def test_a_link_is_judged_by_where_it_really_leads(work: Path, script: str) -> None:
+    policy = policy_of()
+    policy["tools"]["fs.write"]["deny_paths"].append("./private/**")
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        before = tree(work)
+        outcome = await sh(gate, script)
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
+    assert tree(work) == before
+
+
+async def test_a_link_through_a_link_that_was_there_before_is_judged_by_its_end(work: Path) -> None:
+    (work / "here").symlink_to(".")
+    policy = policy_of()
+    policy["tools"]["fs.write"]["deny_paths"].append("./private/**")
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        outcome = await sh(gate, "ln -s here/private/x there")
+        allowed = await sh(gate, "ln -s here/old there")
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
+    assert allowed.status is Status.SUCCESS, allowed
+
+
+@pytest.mark.parametrize("depth", [600, 6_000])
+async def test_directories_too_deep_to_be_read_are_refused_and_leave_nothing(
+    work: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    scratch = work.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
+    script = f"import os\nfor _ in range({depth}): os.mkdir('d'); os.chdir('d')"
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await gate.call("shell.run", argv=["python3", "-c", script])
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1006), outcome
+    assert not (work / "d").exists()
+    assert os.listdir(scratch) == []
+
+
+async def test_a_command_leaves_no_layer_behind_whatever_modes_it_gave(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = work.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await sh(gate, "mkdir -p a/b; touch a/b/c; chmod 500 a/b; mkdir z; chmod 0 z; rm -r sub")
+    assert outcome.status is Status.SUCCESS, outcome
+    assert os.listdir(scratch) == []
+
+
+async def test_a_directory_is_closed_after_and_opened_before_what_is_done_in_it(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(rules=REVERTING), working_dir=work, agent=ADMIN) as gate:
+        closed = await sh(gate, "echo y > sub/y; chmod 555 sub")
+        assert closed.status is Status.SUCCESS, closed
+        assert (work / "sub").stat().st_mode & 0o777 == 0o555
+        back = await gate.call("gate.revert", call_id=closed.call_id)
+    assert back.status is Status.SUCCESS, back
+    assert os.listdir(work / "sub") == ["x"]
+
+
+async def test_a_read_only_directory_that_a_command_removes_leaves_nothing(work: Path) -> None:
+    (work / "sub").chmod(0o555)
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await sh(gate, "chmod 755 sub; rm -r sub")
+    assert outcome.status is Status.SUCCESS, outcome
+    assert sorted(os.listdir(work)) == ["gone", "old"]
+
+
+async def test_a_cache_that_goes_with_its_directory_is_judged_and_comes_back_with_it(work: Path) -> None:
+    (work / "sub" / "__pycache__").mkdir()
+    (work / "sub" / "__pycache__" / "kept").write_text("kept\n")
+    before = tree(work)
+    denying = [{"pattern": "fs.write(*/kept)", "action": "deny"}]
+    async with a_gate(work.parent, policy_of(rules=denying), working_dir=work, name="one.db") as gate:
+        denied = await sh(gate, "rm -r sub")
+        assert code_of(denied) == 1001, denied
+        assert tree(work) == before
+    async with a_gate(work.parent, policy_of(rules=REVERTING), working_dir=work, name="two.db", agent=ADMIN) as gate:
+        removed = await sh(gate, "rm -r sub")
+        back = await gate.call("gate.revert", call_id=removed.call_id)
+    assert back.status is Status.SUCCESS, back
+    assert tree(work) == before

@@ -79,7 +79,10 @@ class _Running:
             await self._hold_back(self._outer.pid)
         except (OSError, TimeoutError) as error:
             raise _not_begun(str(error) or "it took too long") from None
-        launch.begin()
+        try:
+            launch.begin()
+        except BrokenPipeError:
+            raise _not_begun(await self._last_words()) from None
         return self._outer
 
     async def _hold_back(self, pid: int) -> None:

@@ -11,6 +11,7 @@ from typing import Self
 
 from agent_gate.bindings.descriptors import real_name
 from agent_gate.bindings.openat2 import O_PATH
+from agent_gate.bindings.trees import remove_tree
 
 _DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_REPLACE, _EXCHANGE = 1, 2
@@ -67,7 +68,7 @@ class Folders:
         """Whatever it is, with all below it; no link is followed."""
         number, name = self.of(path)
         with suppress(FileNotFoundError):
-            _remove(number, name)
+            remove_tree(name, number)
 
 
 def beside(path: str, name: str) -> str:
@@ -80,19 +81,6 @@ def _open_directory(folder: str) -> int:
         os.close(number)
         raise NotADirectoryError(errno.ENOTDIR, "another directory is in its place", folder)
     return number
-
-
-def _remove(folder: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except (IsADirectoryError, PermissionError):
-        number = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            for child in os.listdir(number):
-                _remove(number, child)
-        finally:
-            os.close(number)
-        os.rmdir(name, dir_fd=folder)
 
 
 def _rename(folder: int, name: str, to: str, flags: int) -> None:

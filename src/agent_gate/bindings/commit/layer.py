@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
 from agent_gate.bindings.own_watch import OwnWatch
-from agent_gate.model.errors import Problem
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import CHANGES_DEPTH_MAX
 from agent_gate.policy.guards.paths import printable
 
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
@@ -62,6 +63,9 @@ def read_layers(
                 found.problem = _conflict(change, started_ns) or _too_much(len(found.changes), size, bounds)
                 if found.problem is not None:
                     return found
+        except GateError as error:
+            found.problem = error.problem
+            return found
         except OSError as error:
             found.problem = _unreadable(place, error)
             return found
@@ -101,6 +105,13 @@ def _too_much(changes: int, size: int, bounds: Bounds) -> Problem | None:
     return None
 
 
+def _refuse_if_deep(folder: str) -> None:
+    """Reading goes down by calls, of which Python allows only so many."""
+    if folder.count("/") > CHANGES_DEPTH_MAX:
+        detail = f"the command changed what lies more than {CHANGES_DEPTH_MAX} directories deep"
+        raise GateError.of(Problem(1006, detail, "let it make fewer directories inside one another", "perform"))
+
+
 def _unreadable(place: str, error: OSError) -> Problem:
     shown = printable(os.fsdecode(error.filename or place))
     detail = f"what the command changed could not be read: `{shown}`: {error.strerror or error}"
@@ -122,6 +133,7 @@ class _Reader:
             yield from self._file(layer, place, status, _lstat(place))
 
     def _below(self, layer: str, folder: str, *, exists: bool) -> Iterator[Change]:
+        _refuse_if_deep(folder)
         _open_up(layer)
         names = sorted(os.listdir(layer))
         for name in names:
@@ -184,10 +196,10 @@ class _Reader:
             yield from self._removed_below(path)
 
     def _removed_below(self, folder: str) -> Iterator[Change]:
+        """Caches too: they really go, with the directory that they lie in."""
+        _refuse_if_deep(folder)
         for name in sorted(os.listdir(folder)):
-            path = f"{folder}/{name}"
-            if not self._discards(path):
-                yield from self._removed(path, os.lstat(path))
+            yield from self._removed(f"{folder}/{name}", os.lstat(f"{folder}/{name}"))
 
     def _change(
         self,

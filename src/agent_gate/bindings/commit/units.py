@@ -10,6 +10,7 @@ from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import Identity
 
 ADD, SWAP, REMOVE, META = "add", "swap", "remove", "meta"
+_OWNERS = 0o700
 TEMPORARY = ".agent-gate-"
 """How the names begin under which changes wait beside their places, and what they replace waits to be removed."""
 
@@ -42,6 +43,28 @@ class Group(Struct, frozen=True):
     step: str
     top: Change
     below: tuple[Change, ...] = ()
+
+
+def in_order(changes: Sequence[Change]) -> list[Group]:
+    """The steps so that none forbids another: directories are opened before all else, and closed after it."""
+    groups = list(grouped(changes))
+    opening = [group for group in groups if _opens(group)]
+    closing = [group for group in groups if _closes(group)]
+    between = [group for group in groups if not _opens(group) and not _closes(group)]
+    return [*opening, *between, *reversed(closing)]
+
+
+def _opens(group: Group) -> bool:
+    before, after = group.top.before, group.top.after
+    return _is_mode_of_directory(group) and bool(before and after and after.mode & ~before.mode & _OWNERS)
+
+
+def _closes(group: Group) -> bool:
+    return _is_mode_of_directory(group) and not _opens(group)
+
+
+def _is_mode_of_directory(group: Group) -> bool:
+    return group.step == META and group.top.after is not None and group.top.after.kind == "directory"
 
 
 def grouped(changes: Sequence[Change]) -> Iterator[Group]:

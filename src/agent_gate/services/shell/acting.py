@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -93,17 +92,19 @@ class Act:
         assert self._sandbox is not None
         async with self._command() as command:
             writable = [place.path for place in command.view.places if place.access is Access.WRITE]
-            scratch = await self._layering.scratch(self._sandbox, writable)
+            scratch = await self._layering.scratch(self._sandbox, writable, THREADS)
             try:
-                layered, started_ns = await THREADS.run(partial(_layered, command, scratch))
+                layered, started_ns = await THREADS.run(partial(_layered, command, scratch.path))
                 finished = await self._run(layered)
                 found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
+                result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
+                return await THREADS.run(
+                    partial(FileProposal, result, found, THREADS, self._layering.file_list, scratch)
+                )
             except BaseException:
                 # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
-                shutil.rmtree(scratch, ignore_errors=True)
+                scratch.remove()
                 raise
-        result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
-        return FileProposal(result, found, THREADS, self._layering.file_list, scratch)
 
     async def _run(self, command: Command) -> Finished:
         assert self._sandbox is not None
