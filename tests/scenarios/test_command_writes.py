@@ -492,3 +492,26 @@ async def test_a_cache_that_goes_with_its_directory_is_judged_and_comes_back_wit
         back = await gate.call("gate.revert", call_id=removed.call_id)
     assert back.status is Status.SUCCESS, back
     assert tree(work) == before
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo x > .git/config",
+        "mkdir .git/hooks; echo x > .git/hooks/pre-commit",
+        "mkdir .git/HOOKS; echo x > .git/HOOKS/pre-commit",
+        "echo ../evil > .git/commondir",
+        "mkdir -p .git/worktrees/one; echo ../../../evil > .git/worktrees/one/commondir",
+    ],
+)
+async def test_no_wildcard_gives_leave_to_write_what_steers_git(work: Path, script: str) -> None:
+    (work / ".git").mkdir()
+    policy = policy_of()
+    policy["tools"]["fs.write"]["allow_paths"].append("./.git/**")
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        fine = await sh(gate, "echo x > .git/HEAD")
+        outcome = await sh(gate, script)
+    assert fine.status is Status.SUCCESS, fine
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
+    assert "steers what git runs" in str(outcome.error)
+    assert os.listdir(work / ".git") == ["HEAD"]
