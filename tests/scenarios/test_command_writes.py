@@ -515,3 +515,26 @@ async def test_no_wildcard_gives_leave_to_write_what_steers_git(work: Path, scri
     assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
     assert "steers what git runs" in str(outcome.error)
     assert os.listdir(work / ".git") == ["HEAD"]
+
+
+async def test_a_pipe_in_what_a_command_may_read_is_no_way_out(work: Path) -> None:
+    os.mkfifo(work / "pipe")
+    policy = policy_of()
+    policy["tools"]["fs.write"]["allow_paths"] = ["./out/**"]
+    end = os.open(work / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        async with a_gate(work.parent, policy, working_dir=work) as gate:
+            outcome = await sh(gate, "echo out > pipe")
+        assert outcome.data["return_code"] != 0, outcome
+        with pytest.raises(BlockingIOError):
+            os.read(end, 10)
+    finally:
+        os.close(end)
+
+
+async def test_a_million_empty_files_are_not_nothing(work: Path) -> None:
+    script = "import itertools\nfor number in itertools.count(): open(str(number), 'w').close()"
+    async with a_gate(work.parent, policy_of(max_changed_bytes=1_000_000), working_dir=work) as gate:
+        outcome = await gate.call("shell.run", argv=["python3", "-c", script])
+    assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2005), outcome
+    assert "max_changed_bytes" in str(outcome.error)

@@ -8,6 +8,8 @@ from agent_gate.model.errors import ToolError
 
 _SLACK_BYTES = 67_108_864
 """Others write to the same disk; so much less room there is no reason to look closer."""
+_FILE_BYTES = 4096
+"""What a file takes beside its content, in memory too: a million empty ones are not nothing."""
 
 
 class Growth:
@@ -30,16 +32,17 @@ class Growth:
 
 def _free(path: str) -> int:
     told = os.statvfs(path)
-    return told.f_bfree * told.f_frsize
+    return told.f_bfree * told.f_frsize + told.f_ffree * _FILE_BYTES
 
 
 def _size(folder: str, most: int) -> int:
     """Of all files below, as far as the bound."""
     size = 0
-    for place, _, files in os.walk(folder):
+    for place, folders, files in os.walk(folder):
+        size += len(folders) * _FILE_BYTES
         for name in files:
             try:
-                size += os.lstat(f"{place}/{name}").st_blocks * 512
+                size += os.lstat(f"{place}/{name}").st_blocks * 512 + _FILE_BYTES
             except OSError:
                 continue
         if size > most:
