@@ -538,3 +538,13 @@ async def test_a_million_empty_files_are_not_nothing(work: Path) -> None:
         outcome = await gate.call("shell.run", argv=["python3", "-c", script])
     assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2005), outcome
     assert "max_changed_bytes" in str(outcome.error)
+
+
+async def test_a_directory_keeps_the_set_gid_bit_that_it_had(work: Path) -> None:
+    (work / "sub").chmod(0o2775)
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        kept = await sh(gate, "chmod 2755 sub")
+        gained = await sh(gate, "chmod 6755 sub")
+    assert kept.status is Status.SUCCESS, kept
+    assert (gained.status, code_of(gained)) == (Status.DENIED, 1002), gained
+    assert (work / "sub").stat().st_mode & 0o7777 == 0o2755

@@ -171,7 +171,8 @@ class _Reader:
     def _mode_of_directory(self, path: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:
         if there is not None and stat.S_IMODE(there.st_mode) != stat.S_IMODE(status.st_mode):
             after = Node("directory", stat.S_IMODE(status.st_mode))
-            yield self._change(path, there, after, obstacle=_bits(status))
+            gained = status.st_mode & ~there.st_mode & (stat.S_ISUID | stat.S_ISGID)
+            yield self._change(path, there, after, obstacle=_bits(status) if gained else "")
 
     def _file(self, above: str, below: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:
         special = _SPECIAL.get(stat.S_IFMT(status.st_mode))
