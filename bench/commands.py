@@ -52,7 +52,9 @@ class _Command:
         words = dict.fromkeys((*use.reads, *use.mentions, *((use.repository,) if use.repository else ())))
         seen = {word: {"type": "absent" if word in use.mentions else "file", "nlink": 1} for word in words}
         paths = {word: {"path": f"{ROOT}/{word}", "dev": 1, "ino": 2} for word in words}
-        resources = {"executable": f"/usr/bin/{argv[0]}", "paths": paths, "sandbox": "bubblewrap"}
+        tracked = {word: [f"{ROOT}/{word}"] for word, _, _ in (use.git.tracked() if use.git is not None else ())}
+        program = f"/usr/bin/{argv[0]}"
+        resources = {"executable": program, "paths": paths, "tracked": tracked, "sandbox": "bubblewrap"}
         request = CallRequest(Agent("bench"), "shell.run", {"argv": argv})
         self.bound = BoundCall("c", request, request.args, request.args, (), "h", resources)
         self.facts = Facts(1_800_000_000.0, Mode.ASSISTED, (), False, "h", found={"paths": seen, "repository": []})
