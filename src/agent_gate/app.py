@@ -37,7 +37,6 @@ from agent_gate.policy.judge import Judge
 from agent_gate.policy_watch import PolicyWatch, record_policy, record_tools
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service
 from agent_gate.runtime import Gate
-from agent_gate.sandbox.scratch import remove_left
 from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.filesystem import FilesystemService
@@ -106,7 +105,7 @@ async def open_gate(
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
         notes = str(LedgerFiles(Path(db)).directory)
-        ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes), remove_left))
+        ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
         standing.note()
         contacts = ContactsService(ledger, ledger.secret, clock, ids)

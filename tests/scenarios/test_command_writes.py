@@ -67,6 +67,7 @@ def work(tmp_path: Path) -> Path:
 
 
 ADMIN = Agent("local", roles=("admin",))
+REVERTING = [{"pattern": "gate.revert(*)", "action": "allow"}, {"pattern": "fs.write(*)", "action": "allow"}]
 
 
 async def sh(gate: Gate, script: str) -> Outcome:
@@ -146,7 +147,6 @@ REFUSED = {
     "a link to an own file": ("ln -s gate.db link", 1021),
     "a link on the way to an own file": ("mkdir x; ln -s x .claude", 1021),
     "a journal beside a ledger that is not in use": ("echo x > agent-gate.db-journal", 1021),
-    "a link through another link": ("mkdir d; ln -s d s; ln -s s/secret l", 1002),
     "a link through a link of the disk": ("ln -s alias/denied.txt l", 1002),
     "a link that goes in and out": ("ln -s sub/../denied.txt l", 1002),
     "a name that is not UTF-8": ('python3 -c \'open(b"\\xff", "w")\'', 1002),
@@ -387,9 +387,8 @@ async def test_a_revert_brings_bytes_modes_and_times_back(work: Path) -> None:
     os.utime(work / "old", ns=(1, 1_000_000_000))
     (work / "sub" / "link").symlink_to("x")
     before = tree(work)
-    rules = [{"pattern": "gate.revert(*)", "action": "allow"}, {"pattern": "fs.write(*)", "action": "allow"}]
     script = "echo two >> old; chmod 600 old; rm gone; rm -r sub; echo now > sub; mkdir -p new/deep; touch new/deep/f"
-    async with a_gate(work.parent, policy_of(rules=rules), working_dir=work, agent=ADMIN) as gate:
+    async with a_gate(work.parent, policy_of(rules=REVERTING), working_dir=work, agent=ADMIN) as gate:
         outcome = await sh(gate, script)
         assert outcome.status is Status.SUCCESS, outcome
         assert tree(work) != before
@@ -486,14 +485,6 @@ async def test_a_process_that_is_killed_while_a_person_thinks_has_written_nothin
     assert (again.status, code_of(again), tree(work)) == (Status.EXPIRED, 1016, before)
 
 
-async def test_directories_nested_too_deep_are_not_committed(work: Path) -> None:
-    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
-        program = "import os\nfor _ in range(1500):\n    os.mkdir('d')\n    os.chdir('d')\n"
-        outcome = await gate.call("shell.run", argv=["python3", "-c", program])
-    assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2003), outcome
-    assert sorted(tree(work)) == ["gone", "old", "sub", "sub/x"]
-
-
 async def test_what_was_written_and_refused_is_what_the_record_says_of_the_decision(work: Path) -> None:
     async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
         outcome = await sh(gate, "echo x > denied.txt")
@@ -503,3 +494,149 @@ async def test_what_was_written_and_refused_is_what_the_record_says_of_the_decis
     for told in (outcome, again):
         assert (told.to_json()["decision"], told.reasons[0].layer) == ("deny", "guard")
     assert row["decision"] == "deny"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "mkdir -p a/b/c; ln -s ../../../sub a/b/c/near; ln -s near/../../../etc/passwd a/b/c/far",
+        "ln -s . here; ln -s here/denied/x there",
+        "ln -s . here; ln -s here/private/x there",
+    ],
+)
+async def test_a_link_is_judged_by_where_it_really_leads(work: Path, script: str) -> None:
+    policy = policy_of()
+    policy["tools"]["fs.write"]["deny_paths"].append("./private/**")
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        before = tree(work)
+        outcome = await sh(gate, script)
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
+    assert tree(work) == before
+
+
+async def test_a_link_through_a_link_that_was_there_before_is_judged_by_its_end(work: Path) -> None:
+    (work / "here").symlink_to(".")
+    policy = policy_of()
+    policy["tools"]["fs.write"]["deny_paths"].append("./private/**")
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        outcome = await sh(gate, "ln -s here/private/x there")
+        allowed = await sh(gate, "ln -s here/old there")
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
+    assert allowed.status is Status.SUCCESS, allowed
+
+
+@pytest.mark.parametrize("depth", [600, 6_000])
+async def test_directories_too_deep_to_be_read_are_refused_and_leave_nothing(
+    work: Path, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    scratch = work.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
+    script = f"import os\nfor _ in range({depth}): os.mkdir('d'); os.chdir('d')"
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await gate.call("shell.run", argv=["python3", "-c", script])
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1006), outcome
+    assert not (work / "d").exists()
+    assert os.listdir(scratch) == []
+
+
+async def test_a_command_leaves_no_layer_behind_whatever_modes_it_gave(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = work.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await sh(gate, "mkdir -p a/b; touch a/b/c; chmod 500 a/b; mkdir z; chmod 0 z; rm -r sub")
+    assert outcome.status is Status.SUCCESS, outcome
+    assert os.listdir(scratch) == []
+
+
+async def test_a_directory_is_closed_after_and_opened_before_what_is_done_in_it(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(rules=REVERTING), working_dir=work, agent=ADMIN) as gate:
+        closed = await sh(gate, "echo y > sub/y; chmod 555 sub")
+        assert closed.status is Status.SUCCESS, closed
+        assert (work / "sub").stat().st_mode & 0o777 == 0o555
+        back = await gate.call("gate.revert", call_id=closed.call_id)
+    assert back.status is Status.SUCCESS, back
+    assert os.listdir(work / "sub") == ["x"]
+
+
+async def test_a_read_only_directory_that_a_command_removes_leaves_nothing(work: Path) -> None:
+    (work / "sub").chmod(0o555)
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        outcome = await sh(gate, "chmod 755 sub; rm -r sub")
+    assert outcome.status is Status.SUCCESS, outcome
+    assert sorted(os.listdir(work)) == ["gone", "old"]
+
+
+async def test_a_cache_that_goes_with_its_directory_is_judged_and_comes_back_with_it(work: Path) -> None:
+    (work / "sub" / "__pycache__").mkdir()
+    (work / "sub" / "__pycache__" / "kept").write_text("kept\n")
+    before = tree(work)
+    denying = [{"pattern": "fs.write(*/kept)", "action": "deny"}]
+    async with a_gate(work.parent, policy_of(rules=denying), working_dir=work, name="one.db") as gate:
+        denied = await sh(gate, "rm -r sub")
+        assert code_of(denied) == 1001, denied
+        assert tree(work) == before
+    async with a_gate(work.parent, policy_of(rules=REVERTING), working_dir=work, name="two.db", agent=ADMIN) as gate:
+        removed = await sh(gate, "rm -r sub")
+        back = await gate.call("gate.revert", call_id=removed.call_id)
+    assert back.status is Status.SUCCESS, back
+    assert tree(work) == before
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo x > .git/config",
+        "mkdir .git/hooks; echo x > .git/hooks/pre-commit",
+        "mkdir .git/HOOKS; echo x > .git/HOOKS/pre-commit",
+        "echo ../evil > .git/commondir",
+        "mkdir -p .git/worktrees/one; echo ../../../evil > .git/worktrees/one/commondir",
+    ],
+)
+async def test_no_wildcard_gives_leave_to_write_what_steers_git(work: Path, script: str) -> None:
+    (work / ".git").mkdir()
+    policy = policy_of()
+    policy["tools"]["fs.write"]["allow_paths"].append("./.git/**")
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        fine = await sh(gate, "echo x > .git/HEAD")
+        outcome = await sh(gate, script)
+    assert fine.status is Status.SUCCESS, fine
+    assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002), outcome
+    assert "steers what git runs" in str(outcome.error)
+    assert os.listdir(work / ".git") == ["HEAD"]
+
+
+async def test_a_pipe_in_what_a_command_may_read_is_no_way_out(work: Path) -> None:
+    os.mkfifo(work / "pipe")
+    policy = policy_of()
+    policy["tools"]["fs.write"]["allow_paths"] = ["./out/**"]
+    end = os.open(work / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        async with a_gate(work.parent, policy, working_dir=work) as gate:
+            outcome = await sh(gate, "echo out > pipe")
+        assert outcome.data["return_code"] != 0, outcome
+        with pytest.raises(BlockingIOError):
+            os.read(end, 10)
+    finally:
+        os.close(end)
+
+
+async def test_a_million_empty_files_are_not_nothing(work: Path) -> None:
+    script = "import itertools\nfor number in itertools.count(): open(str(number), 'w').close()"
+    async with a_gate(work.parent, policy_of(max_changed_bytes=1_000_000), working_dir=work) as gate:
+        outcome = await gate.call("shell.run", argv=["python3", "-c", script])
+    assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2005), outcome
+    assert "max_changed_bytes" in str(outcome.error)
+
+
+async def test_a_directory_keeps_the_set_gid_bit_that_it_had(work: Path) -> None:
+    (work / "sub").chmod(0o2775)
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        kept = await sh(gate, "chmod 2755 sub")
+        gained = await sh(gate, "chmod 6755 sub")
+    assert kept.status is Status.SUCCESS, kept
+    assert (gained.status, code_of(gained)) == (Status.DENIED, 1002), gained
+    assert (work / "sub").stat().st_mode & 0o7777 == 0o2755

@@ -33,7 +33,8 @@ class Below(Generic[Level]):
     ) -> None:
         """`level_of` a path is what it is to be; where that is `nothing`, what lies below is not looked at.
 
-        Nor is it where it cannot differ from the directory itself.
+        Nor is it where it cannot differ from the directory itself. Pipes, sockets and devices are `nothing`: whoever
+        is at the other end is reached through them, also where all is read-only.
         """
         self._level_of, self._nothing, self._can_differ = level_of, nothing, can_differ
         self._entries_left, self._places_max = entries_max, places_max
@@ -70,8 +71,8 @@ class Below(Generic[Level]):
                 if around != self._nothing:
                     self._add(Seen(folder, self._nothing, True), start, found)
                 continue
-            for path, is_directory in self._entries(folder):
-                level = self._level_of(path)
+            for path, is_directory, is_special in self._entries(folder):
+                level = self._nothing if is_special else self._level_of(path)
                 if level != around:
                     self._add(Seen(path, level, is_directory), start, found)
                 if is_directory and (level != self._nothing or around == self._nothing):
@@ -82,11 +83,15 @@ class Below(Generic[Level]):
         if len(found) > self._places_max:
             raise _too_many(start, self._places_max, "are treated otherwise than what surrounds them")
 
-    def _entries(self, folder: str) -> list[tuple[str, bool]]:
+    def _entries(self, folder: str) -> list[tuple[str, bool, bool]]:
+        """Paths, each with whether it is a directory, and whether it is neither that nor a file."""
         try:
             with os.scandir(folder) as entries:
                 found = [
-                    (entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries if not entry.is_symlink()
+                    (entry.path, is_directory, not is_directory and not entry.is_file(follow_symlinks=False))
+                    for entry in entries
+                    if not entry.is_symlink()
+                    for is_directory in (entry.is_dir(follow_symlinks=False),)
                 ]
         except OSError:
             return []

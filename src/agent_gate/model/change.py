@@ -19,8 +19,8 @@ class FileChange(Struct, frozen=True):
     """Of what would be there; of what is removed, what is there now."""
     found: Mapping[str, Json]
     """What the path guard wants to know: `type`, `size`, and of what is there now `nlink` and `same_as`."""
-    leads_to: tuple[str, ...] = ()
-    """Of a symbolic link: the path that it would lead to, by its words and, where that is another, as the disk is."""
+    leads_to: str = ""
+    """Of a symbolic link: where it would really lead."""
     obstacle: str = ""
     """Why no policy can let it pass: a set-uid bit, a device, several links."""
 

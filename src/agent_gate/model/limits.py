@@ -172,10 +172,10 @@ PREVIEW_CHANGES_MAX = 200
 """Files that a simulation shows as changed."""
 FOREIGN_FILES_LOOKED_AT_MAX = 20_000
 """In search of the one that a command could not change."""
-LAYER_FILES_MAX = 200_000
-"""That a command may have in its layers, those that will be thrown away among them."""
 WAITING_PROPOSALS_MAX = 4
 """Of one agent: what commands wrote and a person has not agreed to yet takes room on a disk."""
+CHANGES_DEPTH_MAX = 128
+"""Directories inside one another, counted from the root, in which a command's changes are looked for."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
 VIEW_NEAR_MAX = 1_000

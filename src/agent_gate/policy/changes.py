@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agent_gate.model.call import Facts
@@ -44,8 +44,7 @@ class ChangeRules:
 
         `asks_always` stands for `writes: ask`.
         """
-        links = frozenset(change.path for change in changes if change.leads_to)
-        answers = [self._judge(change, environment(change.path), links) for change in changes]
+        answers = [self._judge(change, environment(change.path)) for change in changes]
         refused = [problem for _, problem in answers if problem is not None]
         if refused:
             trace = tuple(reason for reason, problem in answers if problem is not None)[:_REASONS_MAX]
@@ -57,7 +56,7 @@ class ChangeRules:
             return Verdict(Decision.ALLOW, (Reason(LAYER, Decision.ALLOW),))
         return _asked(asking, facts, requirement)
 
-    def _judge(self, change: FileChange, environment: Environment, links: frozenset[str]) -> Answer:
+    def _judge(self, change: FileChange, environment: Environment) -> Answer:
         if change.obstacle:
             return deny(LAYER, 1002, f"`{_shown(change.path)}` {change.obstacle}", "let the command make a plain file")
         if self._files is None:
@@ -67,12 +66,9 @@ class ChangeRules:
         if change.leads_to and self._files.is_above_own(change.path):
             detail = f"`{_shown(change.path)}` would be a link on the way to a file of the gate's own"
             return deny(LAYER, 1021, detail, "leave it alone: no section of tools: opens it")
-        for path in change.leads_to:
-            if not links.isdisjoint(_above(path)):
-                detail = f"`{_shown(change.path)}` leads through another link that the command made"
-                return deny(LAYER, 1002, detail, "let it lead there directly")
-            target = self._judge_path(path, self._files.judge_or_ask(path, {"type": "file"}), environment)
-            strictest = _stricter(strictest, target)
+        if change.leads_to:
+            guard = self._files.judge_or_ask(change.leads_to, {"type": "file"})
+            strictest = _stricter(strictest, self._judge_path(change.leads_to, guard, environment))
         return strictest
 
     def _judge_path(self, path: str, guard: Answer, environment: Environment) -> Answer:
@@ -93,12 +89,6 @@ class ChangeRules:
         if reason.decision is Decision.ASK:
             return ask(LAYER, reason.text, reason.rule)
         return _ALLOWED
-
-
-def _above(path: str) -> Iterator[str]:
-    """The directories on the way to a path."""
-    names = path.split("/")
-    return ("/".join(names[:count]) for count in range(2, len(names)))
 
 
 def _stricter(one: Answer, other: Answer) -> Answer:

@@ -19,7 +19,7 @@ from agent_gate.sandbox.command import Command, Limits, View
 from agent_gate.sandbox.launch import Launch
 from agent_gate.sandbox.pids import place_for_bounds
 from agent_gate.sandbox.running import run
-from agent_gate.sandbox.scratch import Scratch
+from agent_gate.sandbox.scratch import ScratchPlaces
 from agent_gate.sandbox.supervised import Sandlock, Unconfined
 
 _TRIAL = Limits(timeout_s=10, output_bytes=65_536, file_bytes=1_048_576, memory_bytes=268_435_456, processes=16)
@@ -53,12 +53,12 @@ class Choice:
         self._best: Sandbox | None = None
         self._tried = False
         self._trying = asyncio.Lock()
-        self._scratch: dict[str, Scratch] = {}
+        self._scratch: dict[str, ScratchPlaces] = {}
 
     async def scratch(self, sandbox: Sandbox, writable: Sequence[str]) -> str:
         """Where layers of commands may lie; ToolError 2006 where nowhere."""
         if sandbox.name not in self._scratch:
-            self._scratch[sandbox.name] = Scratch(partial(_layered_trial, sandbox))
+            self._scratch[sandbox.name] = ScratchPlaces(partial(_layered_trial, sandbox))
         async with self._trying:
             return await self._scratch[sandbox.name].pick(writable)
 
@@ -152,7 +152,7 @@ async def _layers(offers: Iterable[Offer]) -> Offer:
         found = "no sandbox" if sandbox is None else f"{sandbox.name} has none: commands that may write are refused"
         return Offer(name, False, found, advice)
     try:
-        place = await Scratch(partial(_layered_trial, sandbox)).pick(())
+        place = await ScratchPlaces(partial(_layered_trial, sandbox)).pick(())
     except ToolError as error:
         return Offer(name, False, error.problem.detail, error.problem.suggestion)
     return Offer(name, True, f"what commands write waits in {place} until it is judged")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent_gate.model.errors import ToolError
+from agent_gate.policy.guards.paths import printable
 from agent_gate.sandbox.command import Access, Command, Place
 
 UPPER, WORK, COPY = "upper", "work", "copy"
@@ -16,6 +18,7 @@ UPPER, WORK, COPY = "upper", "work", "copy"
 
 def in_layers(command: Command, scratch: str) -> Command:
     """The command with a layer above all that it may write. May wait for a disk."""
+    _refuse_mounts_below([p.path for p in command.view.places if p.access is Access.WRITE and p.is_directory])
     layers = {}
     for number, place in enumerate(command.view.places):
         if place.access is Access.WRITE:
@@ -36,6 +39,26 @@ def written(command: Command) -> Iterator[tuple[str, str]]:
         layer = command.layers.get(place.path)
         if layer is not None:
             yield place.path, f"{layer}/{UPPER if place.is_directory else COPY}"
+
+
+def _refuse_mounts_below(folders: Sequence[str]) -> None:
+    """No layer can lie above a directory with another file system somewhere below it."""
+    inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
+    mounted = next((point for point in mount_points() if point.startswith(inside)), None)
+    if mounted is not None:
+        raise ToolError(
+            f"`{printable(mounted)}` is a mount point below what the command may write; no layer can lie above it",
+            code=2006,
+            suggestion="name directories without mount points in allow_paths of fs.write,"
+            " or write `writes: direct` under shell.run",
+        )
+
+
+def mount_points() -> Iterator[str]:
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            # Blanks, tabs, line ends and backslashes stand there as three octal digits.
+            yield os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda told: bytes([int(told[1], 8)]), line.split()[4]))
 
 
 def _copy(place: Place, to: str, bytes_max: int) -> None:

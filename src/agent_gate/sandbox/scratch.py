@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 
 from agent_gate.model.errors import ToolError
 from agent_gate.sandbox.command import Access, Command, Place, View
@@ -28,44 +26,7 @@ def candidates() -> Iterator[str]:
             yield os.path.realpath(path)
 
 
-def remove(path: str) -> None:
-    """Whatever a command made of it: forbidden to be entered, or nested deeper than any path can say."""
-    waiting, made = [path], 0
-    while waiting:
-        folder = waiting.pop()
-        with suppress(OSError):
-            os.chmod(folder, 0o700)
-            with os.scandir(folder) as entries:
-                found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
-            for name, is_directory in found:
-                if not is_directory:
-                    os.unlink(name)
-                    continue
-                # Brought to the top, so that there is no depth to go down to.
-                made += 1
-                os.chmod(name, 0o700)
-                os.rename(name, f"{path}/.{made}")
-                waiting.append(f"{path}/.{made}")
-            if folder != path:
-                os.rmdir(folder)
-    with suppress(OSError):
-        os.rmdir(path)
-
-
-def name_for(call_id: str) -> str:
-    """How the name of a directory for the layers of a call begins."""
-    return f"{PREFIX}{call_id}-"
-
-
-def remove_left(call_id: str) -> None:
-    """The layers of a command whose process is gone."""
-    for place in candidates():
-        for found in glob.glob(f"{glob.escape(place)}/{name_for(call_id)}*"):
-            if os.lstat(found).st_uid == os.geteuid():
-                remove(found)
-
-
-class Scratch:
+class ScratchPlaces:
     """Tries each place once."""
 
     def __init__(self, trial: Trial) -> None:

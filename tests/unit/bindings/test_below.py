@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,3 +94,10 @@ def test_both_bounds_hold(tmp_path: Path) -> None:
         Below(lambda _: 1, 0, entries_max=19).look([str(tmp_path)])
     with pytest.raises(ToolError, match="treated otherwise"):
         Below(lambda path: int(path == str(tmp_path)), 0, places_max=19).look([str(tmp_path)])
+
+
+def test_pipes_and_sockets_are_nothing_whatever_their_names(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    found = Below(lambda _: 1, 0).look([str(tmp_path)])
+    assert found == [(str(tmp_path), 1, True), (f"{tmp_path}/pipe", 0, False)]

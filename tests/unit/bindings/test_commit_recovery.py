@@ -14,7 +14,7 @@ from agent_gate.bindings.commit.folders import Folders
 from agent_gate.bindings.commit.node import Identity, Node, node_at
 from agent_gate.bindings.commit.recovery import End, Recovered, finisher, recover
 from agent_gate.bindings.commit.transaction import Transaction
-from agent_gate.bindings.commit.units import grouped
+from agent_gate.bindings.commit.units import in_order
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_a_place_that_cannot_be_looked_at_is_in_doubt_and_no_obstacle_to_a_start
         raise PermissionError(13, "not for you", path)
 
     monkeypatch.setattr(Folders, "status", failing)
-    finish = finisher(lambda call_id: str(tmp_path / call_id), lambda _: None)
+    finish = finisher(lambda call_id: str(tmp_path / call_id))
     ended = finish("call", left.journal)
     assert (ended.made, ended.in_doubt) == (False, (str(work / "a"),))
 
@@ -116,7 +116,7 @@ def test_modes_of_directories_come_last_and_the_deepest_first(work: Path) -> Non
         status = path.lstat()
         changes.append(Change(str(path), node_at(str(path), status), Node("directory", 0o500), Identity.of(status)))
     changes.append(Change(str(work / "d" / "e" / "new"), None, Node("file", 0o600)))
-    assert [group.top.path for group in grouped(changes)] == [f"{work}/d/e/new", f"{work}/d/e", f"{work}/d"]
+    assert [group.top.path for group in in_order(changes)] == [f"{work}/d/e/new", f"{work}/d/e", f"{work}/d"]
 
 
 def test_what_was_replaced_goes_though_its_directory_may_not_be_written(work: Path) -> None:

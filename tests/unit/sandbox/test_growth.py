@@ -8,13 +8,13 @@ import pytest
 
 from agent_gate.model.errors import ToolError
 from agent_gate.sandbox import growth
-from agent_gate.sandbox.growth import Growth, Room
+from agent_gate.sandbox.growth import Growth
 
 
 def looked_at_closely(scratch: Path, bytes_max: int, monkeypatch: pytest.MonkeyPatch) -> Growth:
     """As where the disk has lost all of its room since."""
     watched = Growth(str(scratch), bytes_max)
-    monkeypatch.setattr(growth, "_free", lambda _: Room(0, 0))
+    monkeypatch.setattr(growth, "_free", lambda _: 0)
     return watched
 
 
@@ -28,12 +28,11 @@ def test_more_bytes_than_the_bound_end_a_command(tmp_path: Path, monkeypatch: py
     assert ended.value.code == 2005
 
 
-def test_more_files_than_the_bound_end_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_files_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         (tmp_path / str(number)).touch()
-    monkeypatch.setattr(growth, "LAYER_FILES_MAX", 10)
-    with pytest.raises(ToolError, match="more than 10 files"):
-        looked_at_closely(tmp_path, 1_000_000, monkeypatch).check()
+    with pytest.raises(ToolError, match="more than max_changed_bytes"):
+        looked_at_closely(tmp_path, 50_000, monkeypatch).check()
 
 
 def test_while_the_disk_has_its_room_nothing_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from agent_gate.bindings.commit.node import Identity, Node, content_of
 from agent_gate.model.change import FileChange
 from agent_gate.model.codec import canonical, sha256_hex
-from agent_gate.policy.guards.path_patterns import normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,8 @@ class Change:
         assert self.after is not None
         return self.source if isinstance(self.source, bytes) else content_of(self.source, self.after)
 
-    def to_judge(self) -> FileChange:
+    def to_judge(self, leads_to: str) -> FileChange:
+        """`leads_to` is the real path that a link ends at; empty for what is none."""
         found: dict[str, object] = {"type": "file", "size": self.after.size if self.after else 0}
         if self.links > 1 and self.before is not None and self.before.kind == "file":
             found["nlink"] = self.links
@@ -57,20 +56,7 @@ class Change:
             found["same_as"] = self.same_as
         if self.own:
             found["own"] = self.own
-        if self.after is None or self.after.kind != "link":
-            return FileChange(self.path, self.word, self.size, found, (), self.obstacle)
-        target = os.path.join(os.path.dirname(self.path), self.after.target)
-        leads_to = tuple(dict.fromkeys((normal(target) or "/", os.path.realpath(target))))
-        obstacle = self.obstacle or _goes_back(self.after.target)
-        return FileChange(self.path, self.word, self.size, found, leads_to, obstacle)
-
-
-def _goes_back(target: str) -> str:
-    """`..` after a name leads to where that name, which may become a link, leads."""
-    names = [name for name in target.split("/") if name not in ("", ".")]
-    while names[:1] == [".."]:
-        names.pop(0)
-    return "leads through a directory and back out of it" if ".." in names else ""
+        return FileChange(self.path, self.word, self.size, found, leads_to, self.obstacle)
 
 
 def manifest_hash(changes: list[Change]) -> str:

@@ -12,6 +12,7 @@ from typing import Self
 
 from agent_gate.bindings.descriptors import real_name
 from agent_gate.bindings.openat2 import O_PATH
+from agent_gate.bindings.trees import remove_tree
 
 _DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_REPLACE, _EXCHANGE = 1, 2
@@ -69,14 +70,14 @@ class Folders:
         number, name = self.of(path)
         with suppress(FileNotFoundError):
             try:
-                _remove(number, name)
+                remove_tree(name, number)
             except PermissionError:
                 mode = stat.S_IMODE(os.fstat(number).st_mode)
-                os.chmod(_again(number), mode | stat.S_IRWXU)
+                os.chmod(f"/proc/self/fd/{number}", mode | stat.S_IRWXU)
                 try:
-                    _remove(number, name)
+                    remove_tree(name, number)
                 finally:
-                    os.chmod(_again(number), mode)
+                    os.chmod(f"/proc/self/fd/{number}", mode)
 
 
 def beside(path: str, name: str) -> str:
@@ -89,27 +90,6 @@ def _open_directory(folder: str) -> int:
         os.close(number)
         raise NotADirectoryError(errno.ENOTDIR, "another directory is in its place", folder)
     return number
-
-
-def _remove(folder: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except (IsADirectoryError, PermissionError):
-        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise
-        number = os.open(name, _DIRECTORY, dir_fd=folder)
-        try:
-            os.chmod(_again(number), stat.S_IRWXU)
-            for child in os.listdir(_again(number)):
-                _remove(number, child)
-        finally:
-            os.close(number)
-        os.rmdir(name, dir_fd=folder)
-
-
-def _again(number: int) -> str:
-    """A name of what was opened only as a place."""
-    return f"/proc/self/fd/{number}"
 
 
 def _rename(folder: int, name: str, to: str, flags: int) -> None:

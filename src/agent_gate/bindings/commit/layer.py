@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -14,14 +13,13 @@ from msgspec.structs import replace
 from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
 from agent_gate.bindings.own_watch import OwnWatch
-from agent_gate.model.errors import Problem
-from agent_gate.model.limits import PATH_BYTES_MAX
+from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import CHANGES_DEPTH_MAX
 from agent_gate.policy.guards.paths import printable
 
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
 _ORIGIN = ("user.overlay.origin", "trusted.overlay.origin")
 _CAPABILITIES = "security.capability"
-DEPTH_MAX = 256
 _SPECIAL = {
     stat.S_IFIFO: "named pipe",
     stat.S_IFSOCK: "socket",
@@ -65,6 +63,9 @@ def read_layers(
                 found.problem = _conflict(change, started_ns) or _too_much(len(found.changes), size, bounds)
                 if found.problem is not None:
                     return found
+        except GateError as error:
+            found.problem = error.problem
+            return found
         except OSError as error:
             found.problem = _unreadable(place, error)
             return found
@@ -104,6 +105,13 @@ def _too_much(changes: int, size: int, bounds: Bounds) -> Problem | None:
     return None
 
 
+def _refuse_if_deep(folder: str) -> None:
+    """Reading goes down by calls, of which Python allows only so many."""
+    if folder.count("/") > CHANGES_DEPTH_MAX:
+        detail = f"the command changed what lies more than {CHANGES_DEPTH_MAX} directories deep"
+        raise GateError.of(Problem(1006, detail, "let it make fewer directories inside one another", "perform"))
+
+
 def _unreadable(place: str, error: OSError) -> Problem:
     shown = printable(os.fsdecode(error.filename or place))
     detail = f"what the command changed could not be read: `{shown}`: {error.strerror or error}"
@@ -125,7 +133,7 @@ class _Reader:
             yield from self._file(layer, place, status, _lstat(place))
 
     def _below(self, layer: str, folder: str, *, exists: bool) -> Iterator[Change]:
-        _refuse_depth(folder)
+        _refuse_if_deep(folder)
         _open_up(layer)
         names = sorted(os.listdir(layer))
         for name in names:
@@ -164,7 +172,8 @@ class _Reader:
     def _mode_of_directory(self, path: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:
         if there is not None and stat.S_IMODE(there.st_mode) != stat.S_IMODE(status.st_mode):
             after = Node("directory", stat.S_IMODE(status.st_mode))
-            yield self._change(path, there, after, obstacle=_bits(status))
+            gained = status.st_mode & ~there.st_mode & (stat.S_ISUID | stat.S_ISGID)
+            yield self._change(path, there, after, obstacle=_bits(status) if gained else "")
 
     def _file(self, above: str, below: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:
         special = _SPECIAL.get(stat.S_IFMT(status.st_mode))
@@ -189,11 +198,10 @@ class _Reader:
             yield from self._removed_below(path)
 
     def _removed_below(self, folder: str) -> Iterator[Change]:
-        _refuse_depth(folder)
+        """Caches too: they really go, with the directory that they lie in."""
+        _refuse_if_deep(folder)
         for name in sorted(os.listdir(folder)):
-            path = f"{folder}/{name}"
-            if not self._discards(path):
-                yield from self._removed(path, os.lstat(path))
+            yield from self._removed(f"{folder}/{name}", os.lstat(f"{folder}/{name}"))
 
     def _change(
         self,
@@ -227,11 +235,6 @@ def _lstat(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _refuse_depth(folder: str) -> None:
-    if folder.count("/") > DEPTH_MAX or len(os.fsencode(folder)) > PATH_BYTES_MAX:
-        raise OSError(errno.ENAMETOOLONG, "it is nested too deep", f"{folder[:200]}…")
 
 
 def _is_text(name: str) -> bool:

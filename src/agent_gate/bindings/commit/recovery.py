@@ -15,13 +15,11 @@ from agent_gate.bindings.commit.units import META, Unit
 from agent_gate.ports import FinishCommit, FinishedCommit
 
 
-def finisher(file_list: Callable[[str], str], let_go: Callable[[str], None]) -> FinishCommit:
-    """`file_list` gives, by call, where the names of what was staged are noted; `let_go` removes its layers."""
+def finisher(file_list: Callable[[str], str]) -> FinishCommit:
+    """`file_list` gives, by call, where the names of what was staged are noted."""
 
     def finish(call_id: str, journal: bytes | None) -> FinishedCommit:
         noted = file_list(call_id)
-        with suppress(OSError):
-            let_go(call_id)
         if journal is None:
             steps.remove_noted(noted)
             return FinishedCommit(made=False)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from agent_gate.bindings.commit.folders import Folders, beside
-from agent_gate.bindings.commit.units import ADD, META, REMOVE, SWAP, Meta, Unit
+from agent_gate.bindings.commit.units import ADD, META, REMOVE, SWAP, TEMPORARY, Meta, Unit
 from agent_gate.bindings.openat2 import O_PATH
 
 
@@ -126,8 +126,10 @@ def remove_noted(noted: str) -> None:
         names = []
     with Folders() as folders:
         for name in names:
-            with suppress(OSError):
-                folders.remove_tree(name)
+            # Nothing but what is ours is ever removed, whoever wrote the list.
+            if os.path.basename(name).startswith(TEMPORARY):
+                with suppress(OSError):
+                    folders.remove_tree(name)
     forget_names(noted)
 
 

@@ -13,7 +13,7 @@ from agent_gate.bindings.commit.folders import Folders, sync_file_systems
 from agent_gate.bindings.commit.layer import conflict
 from agent_gate.bindings.commit.node import Identity
 from agent_gate.bindings.commit.staging import stage
-from agent_gate.bindings.commit.units import ADD, META, SWAP, TEMPORARY, Group, Meta, Unit, grouped
+from agent_gate.bindings.commit.units import ADD, META, SWAP, TEMPORARY, Group, Meta, Unit, in_order
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.policy.guards.paths import printable
 
@@ -23,7 +23,7 @@ class Transaction:
 
     def __init__(self, call_id: str, changes: Sequence[Change], file_list: str) -> None:
         """`file_list` is where the names of what is staged stand until the ledger has them."""
-        self._groups = grouped(changes)
+        self._groups = in_order(changes)
         self._names = [f"{TEMPORARY}{call_id}-{number}" for number in range(len(self._groups))]
         self._file_list = file_list
         self.units: list[Unit] = []
@@ -34,7 +34,8 @@ class Transaction:
             steps.note_names(self._file_list, [(group.top.path, name) for group, name in self._named()])
             for group, name in self._named():
                 _refuse_if_changed(group, folders)
-                self.units.append(_unit(group, name, folders))
+                with _at(group.top.path):
+                    self.units.append(_unit(group, name, folders))
             self._sync()
 
     def commit(self) -> None:
@@ -150,6 +151,15 @@ def _locked(group: Group, folders: Folders) -> Iterator[None]:
         raise GateError.of(conflict(group.top.path)) from None
     finally:
         os.close(number)
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    """Errors with a path that people know, instead of the name that waits beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import Identity
 
 ADD, SWAP, REMOVE, META = "add", "swap", "remove", "meta"
+_OWNERS = 0o700
 TEMPORARY = ".agent-gate-"
 """How the names begin under which changes wait beside their places, and what they replace waits to be removed."""
 
@@ -46,17 +47,28 @@ class Group(Struct, frozen=True):
     @property
     def is_directory_kept(self) -> bool:
         """Whether it is about nothing but the mode of a directory."""
-        return self.step == META and self.top.before is not None and self.top.before.kind == "directory"
+        return self.step == META and self.top.after is not None and self.top.after.kind == "directory"
 
 
-def grouped(changes: Sequence[Change]) -> list[Group]:
-    """In the order of their steps: a directory's own mode last, since it may forbid all that is to be done in it."""
-    groups = list(_groups(changes))
-    kept = [group for group in groups if group.is_directory_kept]
-    return [*(group for group in groups if not group.is_directory_kept), *reversed(kept)]
+def in_order(changes: Sequence[Change]) -> list[Group]:
+    """The steps so that none forbids another: directories are opened before all else, and closed after it."""
+    groups = list(grouped(changes))
+    opening = [group for group in groups if _opens(group)]
+    closing = [group for group in groups if _closes(group)]
+    between = [group for group in groups if not _opens(group) and not _closes(group)]
+    return [*opening, *between, *reversed(closing)]
 
 
-def _groups(changes: Sequence[Change]) -> Iterator[Group]:
+def _opens(group: Group) -> bool:
+    before, after = group.top.before, group.top.after
+    return group.is_directory_kept and bool(before and after and after.mode & ~before.mode & _OWNERS)
+
+
+def _closes(group: Group) -> bool:
+    return group.is_directory_kept and not _opens(group)
+
+
+def grouped(changes: Sequence[Change]) -> Iterator[Group]:
     """`changes` are sorted by path, so that what lies below a directory follows it, though not at once."""
     waiting = sorted(changes, key=lambda change: change.path.split("/"))
     at = 0

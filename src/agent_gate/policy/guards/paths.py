@@ -19,9 +19,13 @@ from agent_gate.policy.signature import shown
 _OF_PROCESSES = "/proc/[0-9]*/**"
 """Memory, environment and open files of every process: the gate's own secrets among them."""
 _OWN = " is one of the gate's own files"
-_STEERS_GIT = re.compile(r"/\.git(?:/(?:modules|worktrees)/.+?)?/(?:commondir|config(?:\.worktree)?|hooks)(?=/|\Z)")
-"""A repository's own settings and hooks, which name programs, and the file that says where else these are: no wildcard
-gives leave to write them."""
+_STEERS_GIT = re.compile(
+    r"/\.git(?:/(?:modules|worktrees)/.+?)?/(?:config(?:\.worktree)?|hooks|commondir)(?=/|\Z)", re.IGNORECASE
+)
+"""A repository's own settings and hooks, which name programs, and the file that says where else these are.
+
+No wildcard gives leave to write them. Some disks take capitals for small letters.
+"""
 _FILE: Mapping[str, Json] = {"type": "file"}
 _NAMED_MAX = 5
 """How many patterns of a list a message names."""

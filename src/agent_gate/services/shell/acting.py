@@ -28,7 +28,6 @@ from agent_gate.sandbox.choice import Sandbox
 from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.layering import in_layers, written
 from agent_gate.sandbox.running import run
-from agent_gate.sandbox.scratch import remove
 from agent_gate.services.shell.environment import environment
 from agent_gate.services.shell.layering import IN_LAYERS, Layering, hint
 from agent_gate.services.shell.looking import Looked
@@ -71,9 +70,9 @@ class Act:
         self._looked, self._args, self._policy = looked, args, policy
         self._viewer, self._sandbox, self._places, self._layering = viewer, sandbox, places, layering
 
-    async def __call__(self, call: BoundCall) -> Json | Proposal:
+    async def __call__(self, _: BoundCall) -> Json | Proposal:
         if self._looked.resources["writes"] in IN_LAYERS:
-            return await self._propose(call.call_id)
+            return await self._propose()
         async with self._command() as command:
             return _result(await self._run(command), command.view.left_out)
 
@@ -86,24 +85,26 @@ class Act:
                 code=2006,
                 suggestion="install bubblewrap 0.11 or newer",
             )
-        return await self._propose("preview")
+        return await self._propose()
 
-    async def _propose(self, call_id: str) -> Proposal:
+    async def _propose(self) -> Proposal:
         """Run the command with all that it writes kept apart."""
         assert self._sandbox is not None
         async with self._command() as command:
             writable = [place.path for place in command.view.places if place.access is Access.WRITE]
-            scratch = await self._layering.scratch(self._sandbox, writable, call_id)
+            scratch = await self._layering.scratch(self._sandbox, writable, THREADS)
             try:
-                layered, started_ns = await THREADS.run(partial(_layered, command, scratch))
+                layered, started_ns = await THREADS.run(partial(_layered, command, scratch.path))
                 finished = await self._run_apart(layered)
                 found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
+                result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
+                return await THREADS.run(
+                    partial(FileProposal, result, found, THREADS, self._layering.file_list, scratch)
+                )
             except BaseException:
                 # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
-                remove(scratch)
+                scratch.remove()
                 raise
-        result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
-        return FileProposal(result, found, THREADS, self._layering.file_list, scratch)
 
     async def _run_apart(self, command: Command) -> Finished:
         try:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from agent_gate.bindings.commit.layer import Bounds, Found, read_layers
 from agent_gate.bindings.commit.steps import file_list
 from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.limits import FOREIGN_FILES_LOOKED_AT_MAX
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
@@ -18,7 +20,7 @@ from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.choice import Choice, Sandbox
 from agent_gate.sandbox.command import Finished
-from agent_gate.sandbox.scratch import name_for
+from agent_gate.services.shell.scratch import Scratch, clear_left_behind
 
 IN_LAYERS = frozenset({"judge", "ask"})
 """Values of `writes` with which what a command writes is kept apart until it is judged."""
@@ -49,10 +51,15 @@ class Layering:
         """`notes` is a directory of ours where the names of what is staged stand until the ledger has them."""
         self._choice, self.own_files, self._working_dir, self._around = choice, own_files, working_dir, around
         self._notes = notes
+        self._cleared: set[str] = set()
 
-    async def scratch(self, sandbox: Sandbox, writable: Sequence[str], call_id: str) -> str:
-        """A new directory for the layers of one command, by whose name a later start knows it."""
-        return tempfile.mkdtemp(prefix=name_for(call_id), dir=await self._choice.scratch(sandbox, writable))
+    async def scratch(self, sandbox: Sandbox, writable: Sequence[str], threads: FileThreads) -> Scratch:
+        """A new directory for the layers of one command."""
+        place = await self._choice.scratch(sandbox, writable)
+        if place not in self._cleared:
+            self._cleared.add(place)
+            await threads.run(partial(clear_left_behind, place))
+        return Scratch(place)
 
     def file_list(self, call_id: str) -> str:
         return file_list(self._notes or tempfile.gettempdir(), call_id)

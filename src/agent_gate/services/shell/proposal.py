@@ -8,13 +8,14 @@ from functools import partial
 from agent_gate.bindings.commit import journal
 from agent_gate.bindings.commit.change import Change, manifest_hash
 from agent_gate.bindings.commit.layer import Found
+from agent_gate.bindings.commit.links import Links
 from agent_gate.bindings.commit.showing import shown_changes
 from agent_gate.bindings.commit.transaction import Transaction
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
 from agent_gate.model.tool import Json
-from agent_gate.sandbox.scratch import remove
+from agent_gate.services.shell.scratch import Scratch
 
 
 class FileProposal:
@@ -26,12 +27,18 @@ class FileProposal:
         found: Found,
         threads: FileThreads,
         file_list: Callable[[str], str],
-        scratch: str = "",
+        scratch: Scratch | None = None,
     ) -> None:
-        """`file_list` gives, by call, where the names of what is staged are noted; `scratch` goes in the end."""
+        """`file_list` gives, by call, where the names of what is staged are noted; `scratch` goes in the end.
+
+        May wait for a disk.
+        """
         self.result = result
         self.problem: Problem | None = found.problem
-        self.changes: tuple[FileChange, ...] = tuple(change.to_judge() for change in found.changes)
+        links = Links(found.changes)
+        self.changes: tuple[FileChange, ...] = tuple(
+            change.to_judge(links.end_of(change.path)) for change in found.changes
+        )
         self.manifest_hash = manifest_hash(found.changes)
         self._changes: list[Change] = found.changes
         self._threads, self._file_list, self._scratch = threads, file_list, scratch
@@ -61,5 +68,5 @@ class FileProposal:
     def _discard(self) -> None:
         if self._transaction is not None and not self._committed:
             self._transaction.abandon()
-        if self._scratch:
-            remove(self._scratch)
+        if self._scratch is not None:
+            self._scratch.remove()

@@ -91,7 +91,8 @@ class ShellService:
     async def _bind_undo(self, call: Recorded, _: Judge) -> Binding:
         """What the command wrote goes, and what was there before comes back, as one transaction."""
         changes = await THREADS.run(partial(undoing, call, self._layering.own_files))
-        proposal = FileProposal({"restored": len(changes)}, Found(changes), THREADS, self._layering.file_list)
+        told = {"restored": len(changes)}
+        proposal = await THREADS.run(partial(FileProposal, told, Found(changes), THREADS, self._layering.file_list))
 
         async def act(_: BoundCall) -> Proposal:
             return proposal
