@@ -164,7 +164,7 @@ class Standing:
         self.working_dir = working_dir
         named = (policy,) if isinstance(policy, str | Path) else ()
         self._start = Start.of(working_dir, [db], secret_files, [*named, *protected_files])
-        self._own = OwnWatch(partial(find_own, self._start))
+        self._own = OwnWatch(partial(find_own, self._start), working_dir)
 
     def judge(self, policy: Policy) -> Judge:
         """Knows the gate's own files as of now; those that come later are found when a path is resolved."""

@@ -640,3 +640,17 @@ async def test_a_directory_keeps_the_set_gid_bit_that_it_had(work: Path) -> None
     assert kept.status is Status.SUCCESS, kept
     assert (gained.status, code_of(gained)) == (Status.DENIED, 1002), gained
     assert (work / "sub").stat().st_mode & 0o7777 == 0o2755
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "policy.yaml", "permissions.yaml"])
+async def test_no_agent_leaves_a_policy_where_a_later_start_would_load_it(work: Path, name: str) -> None:
+    ours = {"config.yaml": "gateway: {}", "policy.yaml": "version: 1\nrules: []", "permissions.yaml": "rules: []"}[name]
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        by_command = await sh(gate, f"printf '{ours}' > {name}")
+        by_tool = await gate.call("fs.write", path=name, content=ours)
+        renamed = await sh(gate, f"printf '{ours}' > other; mv other {name}")
+        unrelated = await gate.call("fs.write", path=name, content="colour: blue\n")
+        pieces = [await gate.call("fs.write", path=name, content=text, mode="append") for text in ("gate", "way: {}\n")]
+    assert [code_of(outcome) for outcome in (by_command, by_tool, renamed, unrelated)] == [1021, 1021, 1021, None]
+    assert [code_of(outcome) for outcome in pieces] == [None, 1021]
+    assert (work / name).read_text() == "colour: blue\ngate"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from agent_gate.bindings.own_files import OwnFiles
 from agent_gate.bindings.ownership import Own
+from agent_gate.bindings.workplace import NAMES, kind_of_text
 from agent_gate.policy.guards.surroundings import covering
 
 FRESH_S = 1.0
@@ -15,10 +16,10 @@ FRESH_S = 1.0
 
 
 class OwnWatch(OwnFiles):
-    def __init__(self, find: Callable[[], Own] = Own) -> None:
+    def __init__(self, find: Callable[[], Own] = Own, working_dir: str = "") -> None:
         """`find` looks for them; what it says is used for a while."""
         super().__init__(())
-        self._find = find
+        self._find, self._working_dir = find, working_dir
         self._own = Own()
         self._kinds: dict[str, str] = {}
         self._found_at = float("-inf")
@@ -44,6 +45,13 @@ class OwnWatch(OwnFiles):
         self._refresh()
         kinds = self._kinds
         return kinds.get(covering(kinds, name), "")
+
+    def kind_with(self, path: str, content: Callable[[], bytes]) -> str:
+        """`kind_of` a path that is to have this content: a policy that an agent left might be loaded one day."""
+        folder, _, name = path.rpartition("/")
+        if name in NAMES and folder == self._working_dir and kind_of_text(content(), name):
+            return "protected"
+        return self.kind_of(path)
 
     def name_of(self, status: os.stat_result, name: str) -> str | None:
         self._refresh()

@@ -90,13 +90,16 @@ def _ledgers(directory: str) -> Iterator[str]:
 
 def _is_ledger(path: str, *, is_known: bool) -> bool:
     """By its first bytes; where nothing of ours lies beside it, also by its tables."""
-    start = _start_of(path, len(_SQLITE) if is_known else _SCHEMA_BYTES)
+    start = start_of(path, len(_SQLITE) if is_known else _SCHEMA_BYTES)
     return start is not None and start.startswith(_SQLITE) and (is_known or all(text in start for text in _OF_A_LEDGER))
 
 
 def _kind(path: str, name: str) -> str:
+    return kind_of_text(start_of(path, OWN_TEXT_BYTES_MAX + 1), name)
+
+
+def kind_of_text(text: bytes | None, name: str) -> str:
     """`config`, `policy`, or empty for what is not ours; what cannot be parsed counts by what it looks like."""
-    text = _start_of(path, OWN_TEXT_BYTES_MAX + 1)
     keys = frozenset(found.decode() for found in _KEY.findall(text or b""))
     if not text or not _kind_by(dict.fromkeys(keys), name):
         return ""
@@ -118,7 +121,7 @@ def _kind_by(fields: Json, name: str) -> str:
     return "policy" if is_bare else ""
 
 
-def _start_of(path: str, most: int) -> bytes | None:
+def start_of(path: str, most: int) -> bytes | None:
     """The first bytes of a regular file; None of anything else."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

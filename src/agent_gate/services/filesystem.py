@@ -10,12 +10,13 @@ from agent_gate.bindings.paths import PathResolver, Target
 from agent_gate.bindings.restoring import Cut, Remove, Restore, Restoring, Undoing
 from agent_gate.bindings.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
 from agent_gate.bindings.threads import FileThreads
+from agent_gate.bindings.workplace import start_of
 from agent_gate.bindings.writing import Holding, Writing
 from agent_gate.model.builtin import FS_READ, FS_WRITE
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import FILE_JOBS_MAX, FILE_THREADS_MAX, OUTPUT_BYTES_MAX
+from agent_gate.model.limits import FILE_JOBS_MAX, FILE_THREADS_MAX, OUTPUT_BYTES_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.policy import PathGuard
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.encoding import encoded_text
@@ -75,6 +76,8 @@ class FilesystemService:
             bytes_max=_bytes_max(judge.policy.guards.fs_write),
         )
         signatures, resources, found = _described("fs.write", target, data, append=append)
+        if own := _own_with(self._resolver, target, data, append=append):
+            found["own"] = own
         return Binding(
             signatures,
             resources,
@@ -115,7 +118,8 @@ def bind_for_check(tool: str, args: Mapping[str, Json], resolver: PathResolver) 
     target = resolver.resolve(args["path"])
     target.release()
     signatures, resources, found = _described(tool, target, data, append=_appends(args))
-    return Binding(signatures, resources, found=found)
+    own = _own_with(resolver, target, data, append=_appends(args)) if data is not None else ""
+    return Binding(signatures, resources, found={**found, "own": own} if own else found)
 
 
 def _described(
@@ -130,6 +134,16 @@ def _described(
             resources["changed_ns"] = str(target.status.st_ctime_ns)
         found["size"] = len(data) + (found.get("size", 0) if append else 0)
     return (_signature(tool, target.path),), resources, found
+
+
+def _own_with(resolver: PathResolver, target: Target, data: bytes, *, append: bool) -> str:
+    """Whether the file is, or by this content would be, one of the gate's own."""
+
+    def content() -> bytes:
+        before = start_of(target.path, OWN_TEXT_BYTES_MAX + 1) if append else b""
+        return (before or b"") + data
+
+    return resolver.own_files.kind_with(target.path, content)
 
 
 def _signature(tool: str, path: str) -> str:

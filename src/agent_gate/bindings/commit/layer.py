@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
 from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.workplace import start_of
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import CHANGES_DEPTH_MAX
+from agent_gate.model.limits import CHANGES_DEPTH_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.policy.guards.paths import printable
 
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
@@ -226,7 +227,9 @@ class _Reader:
             if before.kind == "file":
                 same_as = self._own_files.name_of(there, path)
         links = there.st_nlink if there is not None else 1
-        own = self._own_files.kind_of(path)
+        own = self._own_files.kind_with(
+            path, lambda: (start_of(source, OWN_TEXT_BYTES_MAX + 1) if source else b"") or b""
+        )
         return Change(path, before, after, identity, links, same_as, own, source, obstacle, moved_in)
 
 

@@ -80,7 +80,7 @@ class Judges:
                 self._own.clear()
             ledger = os.environ.get("AGENT_GATE_DB") or DEFAULT_LEDGER
             start = Start.of(working_dir, [] if "://" in ledger else [ledger], protected=[self._path])
-            own = self._own[working_dir] = OwnWatch(partial(find_own, start))
+            own = self._own[working_dir] = OwnWatch(partial(find_own, start), working_dir)
         return own
 
     def _standing(self, policy: Policy, working_dir: str) -> Judge:
