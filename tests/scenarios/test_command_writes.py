@@ -650,7 +650,10 @@ async def test_no_agent_leaves_a_policy_where_a_later_start_would_load_it(work: 
         by_tool = await gate.call("fs.write", path=name, content=ours)
         renamed = await sh(gate, f"printf '{ours}' > other; mv other {name}")
         unrelated = await gate.call("fs.write", path=name, content="colour: blue\n")
-        pieces = [await gate.call("fs.write", path=name, content=text, mode="append") for text in ("gate", "way: {}\n")]
+        pieces = [
+            await gate.call("fs.write", {"path": name, "content": text, "mode": "append"})
+            for text in ("gate", "way: {}\n")
+        ]
     assert [code_of(outcome) for outcome in (by_command, by_tool, renamed, unrelated)] == [1021, 1021, 1021, None]
     assert [code_of(outcome) for outcome in pieces] == [None, 1021]
     assert (work / name).read_text() == "colour: blue\ngate"

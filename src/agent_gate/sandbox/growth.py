@@ -8,6 +8,8 @@ from agent_gate.model.errors import ToolError
 
 _SLACK_BYTES = 67_108_864
 """Others write to the same disk; so much less room there is no reason to look closer."""
+OVER_BYTES = 8_388_608
+"""So much more is no reason to end a command: what it wrote is measured exactly when it has ended."""
 _FILE_BYTES = 4_096
 """What a file takes besides its content: a million empty ones are not nothing."""
 
@@ -22,7 +24,7 @@ class Growth:
         free_bytes = _free(self._scratch)
         if self._free_bytes - free_bytes <= min(self._bytes_max, _SLACK_BYTES):
             return
-        if _taken(self._scratch, self._bytes_max) > self._bytes_max:
+        if _taken(self._scratch, self._bytes_max + OVER_BYTES) > self._bytes_max + OVER_BYTES:
             raise ToolError(
                 f"the command was ended: it wrote more than max_changed_bytes of shell.run ({self._bytes_max})",
                 code=2005,

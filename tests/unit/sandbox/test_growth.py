@@ -13,6 +13,7 @@ from agent_gate.sandbox.growth import Growth
 
 def looked_at_closely(scratch: Path, bytes_max: int, monkeypatch: pytest.MonkeyPatch) -> Growth:
     """As where the disk has lost all of its room since."""
+    monkeypatch.setattr(growth, "OVER_BYTES", 0)
     watched = Growth(str(scratch), bytes_max)
     monkeypatch.setattr(growth, "_free", lambda _: 0)
     return watched
