@@ -68,6 +68,9 @@ class Committing:
         try:
             shown = {**proposal.result, "changes": await proposal.shown()}
             output = with_output(shown).output
+            if prepared.call.resources.get("writes") == "direct":
+                message = f"{PREVIEWED}; for good it would write to the disk itself, judged by nobody"
+                return replace(_told(proposal.problem, proposal, output), message=message)
             judged = self._decide(prepared, verdict, proposal)
             problem = proposal.problem or judged.problem
             if problem is None and judged.decision is Decision.ASK:

@@ -273,6 +273,32 @@ async def test_writes_direct_lets_a_command_reach_the_disk_and_the_record_says_s
     assert (work / ".envrc").read_text() == "x\n"
 
 
+async def test_writes_direct_is_simulated_as_what_nobody_judges_and_cannot_be_taken_back(work: Path) -> None:
+    rules = [{"pattern": "gate.revert(*)", "action": "allow"}]
+    async with a_gate(work.parent, policy_of(writes="direct", rules=rules), working_dir=work) as gate:
+        request = CallRequest(ADMIN, "shell.run", {"argv": ["sh", "-c", "echo x > .envrc"]})
+        imagined, _ = await gate.simulate(request, with_previews=True)
+        outcome = await sh(gate, "echo x > new")
+        back = await gate.submit(CallRequest(ADMIN, "gate.revert", {"call_id": outcome.call_id}))
+    assert (imagined.status, imagined.message.endswith("judged by nobody")) == (Status.SUCCESS, True), imagined
+    assert [change["change"] for change in imagined.data["changes"]] == ["added"]
+    assert not (work / ".envrc").exists()
+    assert back.error is not None
+    assert back.error.detail.endswith("(writes: direct), and nothing was kept that could be brought back")
+
+
+async def test_the_difference_tells_modes_and_where_links_lead(work: Path) -> None:
+    link = "ln -s \"$(printf 'old\\n+mode 0644')\" link"
+    script = f"echo two >> old; chmod 700 old; echo x > tool; chmod 755 tool; {link}"
+    async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
+        request = CallRequest(ADMIN, "shell.run", {"argv": ["sh", "-c", script]})
+        imagined, _ = await gate.simulate(request, with_previews=True)
+    told = {Path(change["path"]).name: change["diff"] for change in imagined.data["changes"]}
+    assert told["old"].endswith("+two\n-mode 0644\n+mode 0700")
+    assert told["tool"].endswith("+x\n+mode 0755")
+    assert "\n" not in told["link"]
+
+
 @pytest.mark.parametrize(("writes", "status"), [("direct", Status.UNKNOWN), ("judge", Status.ERROR)])
 async def test_a_command_that_is_broken_off_may_have_acted_only_where_it_writes_directly(
     work: Path, writes: str, status: Status, monkeypatch: pytest.MonkeyPatch
@@ -302,6 +328,22 @@ async def test_a_person_is_shown_the_real_difference_before_it_is_committed(work
         assert kinds_of(gate, question.call_id) == ["performing", "held", "answered", "committing", "settled"]
         assert not rows(gate, "SELECT * FROM pending_requests")
     assert (outcome.status, (work / "old").read_text()) == (Status.SUCCESS, "one\ntwo\n")
+
+
+@pytest.mark.parametrize(
+    ("policy", "remedy"),
+    [
+        (policy_of(writes="ask"), "write `writes: judge` under shell.run, or "),
+        (policy_of(rules=[{"pattern": "fs.write(*/old)", "action": "ask"}]), "allow it by a rule, or "),
+    ],
+    ids=["writes: ask", "a rule"],
+)
+async def test_where_nobody_can_be_asked_the_remedy_is_one(work: Path, policy: dict[str, Any], remedy: str) -> None:
+    async with a_gate(work.parent, policy, working_dir=work, approvers=()) as gate:
+        outcome = await sh(gate, "echo two >> old")
+    assert outcome.error is not None
+    assert outcome.error.suggestion.startswith(remedy)
+    assert (work / "old").read_text() == "one\n"
 
 
 async def test_a_no_to_what_was_written_commits_nothing(work: Path) -> None:

@@ -69,7 +69,7 @@ def difference(before: bytes, after: bytes, before_is: str, after_is: str) -> st
     """A unified diff, cut where it gets long; of what is no text, or large, sizes and hashes."""
     if max(len(before), len(after)) <= DIFF_BYTES_MAX:
         try:
-            lines = _diff(before.decode().splitlines(), after.decode().splitlines(), before_is, after_is)
+            lines = _diff(*_lines(before.decode(), after.decode()), before_is, after_is)
         except UnicodeDecodeError:
             lines = []
         if lines:
@@ -77,6 +77,19 @@ def difference(before: bytes, after: bytes, before_is: str, after_is: str) -> st
             return text if len(text) <= DIFF_SHOWN_CHARS_MAX else f"{text[:DIFF_SHOWN_CHARS_MAX]}\n… (cut)"
     sides = ((before_is, before), (after_is, after))
     return "\n".join(f"{name}: {len(data)} bytes, sha256 {sha256_hex(data)}" for name, data in sides)
+
+
+def _lines(old: str, new: str) -> tuple[list[str], list[str]]:
+    """The lines of both; only LF ends one, so that no other character is taken for an end and left out of the diff."""
+    marks = bool(old and new) and old.endswith("\n") != new.endswith("\n")
+    return _ended(old, marks), _ended(new, marks)
+
+
+def _ended(text: str, marks: bool) -> list[str]:
+    *lines, last = text.split("\n")
+    if last:
+        lines.append(f"{last}\n\\ no LF at the end" if marks else last)
+    return lines
 
 
 def _diff(old: list[str], new: list[str], old_is: str, new_is: str) -> list[str]:

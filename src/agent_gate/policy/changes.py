@@ -11,7 +11,7 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.guards.paths import PathRules, printable
-from agent_gate.policy.layers import Answer, Environment, ask, deny
+from agent_gate.policy.layers import WHERE_PEOPLE_ARE, Answer, Environment, ask, deny
 from agent_gate.policy.rules import RuleIndex
 from agent_gate.policy.signature import shown
 
@@ -54,7 +54,8 @@ class ChangeRules:
             asking = (Reason(LAYER, Decision.ASK, text=f"writes: ask ({_number(len(changes))})"),)
         if not asking:
             return Verdict(Decision.ALLOW, (Reason(LAYER, Decision.ALLOW),))
-        return _asked(asking, facts, requirement)
+        instead = "write `writes: judge` under shell.run" if asks_always else "allow it by a rule"
+        return _asked(asking, facts, requirement, instead)
 
     def _judge(self, change: FileChange, environment: Environment) -> Answer:
         if change.obstacle:
@@ -109,7 +110,8 @@ def _number(count: int) -> str:
     return f"{count} file" if count == 1 else f"{count} files"
 
 
-def _asked(asking: tuple[Reason, ...], facts: Facts, requirement: Requirement) -> Verdict:
+def _asked(asking: tuple[Reason, ...], facts: Facts, requirement: Requirement, instead: str) -> Verdict:
+    """`instead` says what would let it pass without a person."""
     if facts.refused_recently:
         problem = Problem(
             1022,
@@ -123,7 +125,7 @@ def _asked(asking: tuple[Reason, ...], facts: Facts, requirement: Requirement) -
             1001,
             f"a person would have to agree to what the command wrote, and nobody can be asked here ({first});"
             " nothing was written",
-            "allow it by a rule, or write approvals_at_terminal: true and run it at a terminal",
+            f"{instead}, or {WHERE_PEOPLE_ARE}",
             "perform",
         )
     else:

@@ -41,6 +41,8 @@ class Checked:
     verdict: Verdict | None = None
     met: tuple[Met, ...] = ()
     """What the rules see of the call: its signatures first, then its aliases."""
+    writes: str = ""
+    """Of a command: what becomes of what it writes, as in the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def check_call(
         verdict = judge.decide(bound, facts, declaration)
     met = [Met(name, False, judge.rules_met_by(name)) for name in looked.signatures]
     met += [Met(name, True, judge.rules_met_by(name)) for name in looked.aliases]
-    return Checked(_outcome(verdict, looked.signatures), verdict, tuple(met))
+    return Checked(_outcome(verdict, looked.signatures), verdict, tuple(met), str(looked.resources.get("writes", "")))
 
 
 def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:

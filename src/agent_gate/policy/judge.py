@@ -408,7 +408,7 @@ def _verdict(answers: Sequence[layers.Answer], requirement: Requirement, facts: 
             "approvals",
             1001,
             "a person would have to agree, and nobody can be asked here",
-            "allow it by a rule, or write approvals_at_terminal: true and run it at a terminal",
+            f"allow it by a rule, or {layers.WHERE_PEOPLE_ARE}",
         )
     return Verdict(_ASK, trace, requirement=requirement)
 

@@ -28,6 +28,10 @@ def deny(layer: str, code: int, detail: str, suggestion: str = "", rule: str = "
     return Reason(layer, Decision.DENY, rule, detail), Problem(code, detail, suggestion, "decide")
 
 
+WHERE_PEOPLE_ARE = "call where a person can answer: at a terminal with approvals_at_terminal: true, or at a server"
+"""What to do about a question that nobody could be asked."""
+
+
 def ask(layer: str, text: str, rule: str = "") -> Answer:
     return Reason(layer, Decision.ASK, rule, text), None
 

@@ -52,9 +52,16 @@ def test_a_change_is_shown_as_a_diff() -> None:
     )
 
 
-def test_a_change_of_bytes_or_of_line_ends_alone_is_shown_by_size_and_hash() -> None:
+def test_only_a_line_feed_ends_a_line_so_that_no_change_is_left_out() -> None:
+    said = difference(b"# off\x0crm x\nb\n", b"# off\nrm x\nB\n", "then", "now")
+    assert said == "--- then\n+++ now\n@@ -1,2 +1,3 @@\n-# off\x0crm x\n-b\n+# off\n+rm x\n+B"
+    assert difference(b"a\n", b"a\r\n", "then", "now").endswith("\n-a\n+a\r")
+    assert difference(b"a\nb\n", b"a\nb", "then", "now").endswith("\n a\n-b\n+b\n\\ no LF at the end")
+    assert difference(b"", b"b", "then", "now").endswith("\n+b")
+
+
+def test_a_change_of_bytes_alone_is_shown_by_size_and_hash() -> None:
     assert difference(b"\xff", b"a\n", "then", "now").startswith("then: 1 bytes, sha256 a8100ae6aa1940d0b663")
-    assert difference(b"a\n", b"a\r\n", "then", "now").splitlines()[1].startswith("now: 3 bytes, sha256 ")
     assert difference(b"a" * 300_000, b"b", "then", "now").startswith("then: 300000 bytes")
 
 

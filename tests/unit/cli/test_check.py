@@ -321,3 +321,24 @@ def test_what_a_policy_says_without_effect_is_told_beside_the_answer(command: Co
     said = command("check", "--tool", "shell.run", "--args", '{"command": "bash -c ls"}', "-p", path, "--json")
     assert (said.code, said.json["decision"]) == (1, "deny")
     assert said.err.startswith("warning: allow_executables of shell.run: `bash` is refused all the same: it runs code")
+
+
+@pytest.mark.parametrize(
+    ("writes", "told"),
+    [
+        ("judge", "each file that it changes is judged when it has run"),
+        ("ask", "a person is asked about the files that it changes when it has run"),
+        ("none", ""),
+        ("direct", "to the disk itself: nobody judges what it changes"),
+    ],
+)
+def test_a_command_that_may_write_says_what_becomes_of_it(
+    command: Command, policy: Path, writes: str, told: str
+) -> None:
+    policy.write_text(
+        "tools:\n  fs.read: {allow_paths: [./**]}\n  fs.write: {allow_paths: [./**]}\n"
+        f"  shell.run: {{allow_executables: [sh], unchecked_executables: [sh], writes: {writes}, sandbox: auto}}\n"
+    )
+    said = command("check", "--tool", "shell.run", "--args", '{"argv": ["sh", "-c", "true"]}', "-p", policy)
+    lines = [line.split(None, 1)[1] for line in said.out.splitlines() if line.startswith("  writes ")]
+    assert lines == ([told] if told else [])

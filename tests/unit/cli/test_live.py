@@ -16,6 +16,7 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import PlanStep
 from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision, Reason
 
 SHELL = PlanStep("shell.run", name="tidy")
 
@@ -56,8 +57,8 @@ def test_what_a_command_would_change_is_shown_and_cannot_deceive(capsys: pytest.
     ]
     assert shown(capsys, simulated({"return_code": 2, "changes": changes}, "on a copy")) == [
         "✓ 2/3  tidy",
+        "    return code 2",
         "    on a copy",
-        "    return code  2",
         "    changed  /w/aU+001B[2J",
         "      @@ -1 +1 @@",
         "      -o      ne",
@@ -67,6 +68,27 @@ def test_what_a_command_would_change_is_shown_and_cannot_deceive(capsys: pytest.
         "      b/w/big: 8 bytes, sha256 bb",
         "    removed  /w/gone",
     ]
+
+
+def test_a_command_that_failed_says_so_though_the_step_is_a_success(capsys: pytest.CaptureFixture[str]) -> None:
+    data = {"return_code": 2, "stdout": "cc a.c\n", "stderr": "first\nmake: *** \x1b[2JError 1\n"}
+    files = ({"path": "/w/a.o", "change": "added", "bytes": 1},)
+    assert shown(capsys, Outcome(call_id="", status=Status.SUCCESS, data=data, files=files)) == [
+        "✓ 2/3  tidy",
+        "    return code 2  make: *** U+001B[2JError 1",
+        "    added  /w/a.o",
+    ]
+
+
+def test_a_simulation_says_why_a_person_would_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(
+        call_id="",
+        status=Status.PENDING_APPROVAL,
+        simulated=True,
+        message="a person would have to agree",
+        reasons=(Reason("guard", Decision.ASK, text="`make` is not listed"),),
+    )
+    assert shown(capsys, outcome)[1:] == ["    a person would have to agree: `make` is not listed"]
 
 
 def test_a_command_that_would_change_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,3 +36,11 @@ def test_no_line_of_a_result_is_endless(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_what_a_result_says_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x9b" not in "".join(_shown({"text": ["\x9b2J"] * 100}, capsys))
+
+
+@pytest.mark.parametrize(("status", "label"), [(Status.SUCCESS, "files"), (Status.DENIED, "not written")])
+def test_files_that_were_not_written_are_not_told_as_if_they_were(
+    capsys: pytest.CaptureFixture[str], status: Status, label: str
+) -> None:
+    print_outcome(Outcome(call_id="call", status=status, files=({"path": "/w/a", "change": "added", "bytes": 2},)))
+    assert f"  {label}  added  /w/a" in capsys.readouterr().out.splitlines()

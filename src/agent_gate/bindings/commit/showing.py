@@ -9,6 +9,7 @@ from agent_gate.bindings.commit.node import Node, content_of
 from agent_gate.bindings.texts import difference
 from agent_gate.model.limits import CHANGES_SHOWN_CHARS_MAX, DIFF_BYTES_MAX
 from agent_gate.model.tool import Json
+from agent_gate.policy.guards.paths import printable
 
 
 def shown_changes(changes: Iterable[Change]) -> list[dict[str, Json]]:
@@ -38,7 +39,14 @@ def _difference(change: Change) -> str:
         new = change.content() if after else b""
     except OSError:
         return _by_hash(change)
-    return difference(old, new, f"a{change.path}", f"b{change.path}")
+    return "\n".join(filter(None, (difference(old, new, f"a{change.path}", f"b{change.path}"), _modes(before, after))))
+
+
+def _modes(before: Node | None, after: Node | None) -> str:
+    """A mode that changes with the content, and a new file that can be executed."""
+    if before and after and before.mode != after.mode:
+        return _meta(before, after)
+    return f"+mode {after.mode:04o}" if after and not before and after.mode & 0o111 else ""
 
 
 def _by_hash(change: Change) -> str:
@@ -48,7 +56,7 @@ def _by_hash(change: Change) -> str:
 
 def _told(node: Node) -> str:
     if node.kind == "link":
-        return f"link to {node.target}"
+        return f"link to {printable(node.target)}"
     return f"{node.size} bytes, sha256 {node.sha256}" if node.kind == "file" else node.kind
 
 

@@ -18,9 +18,11 @@ from agent_gate.ports import Recorded
 def undoing(call: Recorded, own_files: OwnWatch) -> list[Change]:
     """ToolError where there is nothing to undo, or where something has changed since. May wait for a disk."""
     if call.kept is None or call.outcome.status is not Status.SUCCESS:
-        how = "was run with writes: direct" if call.resources.get("writes") == "direct" else "changed no file"
-        detail = f"call `{call.call_id}` {how} that can be brought back"
-        raise ToolError(detail, code=2002, suggestion="see what it did")
+        if call.resources.get("writes") == "direct":
+            how = "wrote to the disk itself (writes: direct), and nothing was kept that could be brought back"
+        else:
+            how = "changed no file that can be brought back"
+        raise ToolError(f"call `{call.call_id}` {how}", code=2002, suggestion="see what it did")
     journal = decode(call.kept)
     paths = {kept.path for kept in journal.paths}
     changes = []

@@ -58,6 +58,8 @@ def _told(question: Question, approved_by: tuple[str, ...], *, whole: bool) -> d
         "approved_by": list(approved_by),
         "approver_roles": list(question.approver_roles),
     }
+    if question.has_run:
+        fields["has_run"] = True
     if question.run_id is not None:
         fields["run_id"] = question.run_id
     if whole:

@@ -225,6 +225,10 @@ _QUESTION = record(
     },
     {
         "run_id": text(),
+        "has_run": {
+            "type": "boolean",
+            "description": "The command has run on a copy; `args` has what it `wrote`, and a yes makes that count.",
+        },
         "nonce": text("Which showing of the question is answered; for approvers."),
         "bound_hash": text("What would be done, as one hash; for approvers."),
     },

@@ -49,13 +49,15 @@ def _fetch(args: Mapping[str, Json], *, resolve: bool) -> Looked:
 
 
 def _command(args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str) -> Looked:
+    from agent_gate.services.shell.layering import writes_of
     from agent_gate.services.shell.looking import look as look_at_command
 
     policy = judge.policy
     looked = look_at_command(args, policy, resolver, working_dir, judge.surroundings)
     looked.release()
     section = policy.guards.shell_run
-    resources = {**looked.resources, "sandbox": _sandbox(section.sandbox if section else "off")}
+    writes = writes_of(policy, looked.use)
+    resources = {**looked.resources, "writes": writes, "sandbox": _sandbox(section.sandbox if section else "off")}
     return Looked((looked.signature,), resources, looked.found, looked.aliases)
 
 

@@ -11,6 +11,7 @@ from agent_gate import Outcome
 from agent_gate.doors.cli import screen
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
+from agent_gate.model.verdict import Decision
 
 if TYPE_CHECKING:
     from agent_gate.doors.cli.moving import Moving
@@ -47,6 +48,8 @@ class LiveView:
         screen.say(f"{icon} {place}  {name}  {took}".rstrip())
         if outcome.error:
             screen.say(f"    {screen.safe(outcome.error)}")
+        if failed := screen.failure(outcome.data):
+            screen.say(f"    {failed}")
         if outcome.simulated:
             _print_simulated(outcome)
         elif outcome.files and outcome.ok:
@@ -75,12 +78,12 @@ def _style(status: str) -> str:
 
 def _print_simulated(outcome: Outcome) -> None:
     if outcome.message:
-        screen.say(f"    {screen.paint(screen.safe(outcome.message), 'dim')}")
+        asked = [reason.text or reason.rule for reason in outcome.reasons if reason.decision is Decision.ASK]
+        said = f"{outcome.message}: {'; '.join(asked)}" if asked else outcome.message
+        screen.say(f"    {screen.paint(screen.safe(said), 'dim')}")
     if not isinstance(outcome.data, Mapping) or "changes" not in outcome.data:
         return
     data = outcome.data
-    if data.get("return_code"):
-        screen.say(f"    {screen.paint('return code', 'dim')}  {data['return_code']}")
     if not data["changes"]:
         screen.say(f"    {screen.paint('no file would change', 'dim')}")
     for line in screen.change_lines(data["changes"]):

@@ -71,7 +71,8 @@ def mcp(
 ) -> int:
     """Offer the gate's tools to the MCP client that starts this command, over standard input and output.
 
-    It ends when the client closes its end, or by SIGTERM: what runs is settled, questions stay open for the next start.
+    It ends when the client closes its end, or by SIGTERM: what runs is settled, questions stay open for the next start,
+    but for those about what a command wrote.
     """
     try:
         if log_level not in LOG_LEVELS:

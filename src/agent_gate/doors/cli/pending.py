@@ -10,6 +10,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.remote import DEFAULT_CONFIG, CaFile, ConfigPath, Token, Url, approvers_door
 from agent_gate.doors.wire import Exit
+from agent_gate.model.approval import WRITTEN
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.limits import PAGE_MAX
 
@@ -68,8 +69,14 @@ def _show(question: Mapping[str, Any]) -> None:
     names = {name: screen.safe(name) for name in question["args"]}
     width = max(map(len, (*names.values(), "answer")))
     for name, value in question["args"].items():
+        if question.get("has_run") and name == WRITTEN:
+            continue
         for number, line in enumerate(_lines(value)):
             screen.say(f"  {(names[name] if number == 0 else '').ljust(width)} │ {line}")
+    if question.get("has_run"):
+        screen.say(f"  {screen.HAS_RUN}")
+        for line in screen.change_lines(question["args"][WRITTEN]):
+            screen.say(f"  │ {line}")
     reasons = [f"{reason['layer']}: {reason.get('text') or reason.get('rule')}" for reason in question["reasons"]]
     for name, text in (
         *(("why", screen.safe(reason)) for reason in reasons),

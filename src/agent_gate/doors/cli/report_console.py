@@ -116,11 +116,15 @@ def _print_details(step: Mapping[str, Any]) -> None:
     error = step["result"].get("error")
     if error:
         fields = [("why", why(Problem.from_json(error))), ("to change it", screen.safe(error.get("suggestion", "")))]
+    if failed := screen.failure(step["result"].get("data")):
+        fields.append(("said", failed))
     if "approval" in step:
         approval = step["approval"]
         fields.append(
             (approval.get("resolution", "answered"), f"by {screen.safe(approval.get('resolved_by', 'nobody'))}")
         )
+    if step["result"].get("files") and step["result"]["status"] == "success":
+        fields.append(("undo", screen.paint(f"agent-gate revert {step['call_id']}", "dim")))
     if step.get("resources", {}).get("sandbox") == "off" and step["resources"].get("executable"):
         fields.append(("sandbox", screen.paint("off", "red")))
     screen.print_fields(fields, indent=DETAILS_INDENT)

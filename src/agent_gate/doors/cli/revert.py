@@ -26,7 +26,7 @@ app = commands()
 
 @app.command(epilog=examples("agent-gate revert 01JCZ4… -p policy.yaml", "agent-gate revert 01JCZ4… -c config.yaml"))
 def revert(
-    call: Annotated[str, typer.Argument(metavar="CALL", help="The call; see `agent-gate audit`.")],
+    call: Annotated[str, typer.Argument(metavar="CALL", help="The whole id of the call; see `agent-gate audit`.")],
     policy: PolicyPath = DEFAULT_POLICY,
     config: ServicesOf = None,
     project: Project = "default",

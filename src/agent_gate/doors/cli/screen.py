@@ -23,6 +23,7 @@ _COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in wor
 _DIFFERENCE = {"+": "green", "-": "red", "@": "dim"}
 """The colour of a line of a unified diff, by how it begins."""
 _WRAPPED_COLUMNS_MIN = 20
+HAS_RUN = "The command has run on a copy, and nothing is written yet. It would change:"
 _ANSI = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 
 
@@ -78,9 +79,18 @@ def change_lines(changes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for change in changes:
         yield f"{paint(change['change'], 'yellow')}  {safe(change['path'])}"
         # The first two lines of a difference name the file once more.
-        lines = change.get("diff", "").splitlines()
+        lines = change["diff"].split("\n") if change.get("diff") else []
         for line in lines[2:] if lines[:1] and lines[0].startswith("--- ") else lines:
             yield f"  {difference_line(safe(line.expandtabs()))}".rstrip()
+
+
+def failure(data: Json) -> str:
+    """How a command said that it failed: its return code and its last words; empty where it did not."""
+    if not isinstance(data, Mapping) or not isinstance(code := data.get("return_code"), int) or code == 0:
+        return ""
+    said = str(data.get("stderr") or "").rstrip() or str(data.get("stdout") or "").rstrip()
+    words = [str(data["hint"])] if data.get("hint") else [said.rpartition("\n")[2]] if said else []
+    return "  ".join((paint(f"return code {code}", "yellow"), *map(shortened, words)))
 
 
 def difference_line(line: str) -> str:

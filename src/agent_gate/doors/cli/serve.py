@@ -46,8 +46,8 @@ def serve(
 ) -> int:
     """Serve agents over WebSocket and HTTP, and people in the browser, until a signal ends it.
 
-    SIGTERM and Ctrl-C end it in good order: what runs is settled, questions stay open for the next start; a second one
-    ends it at once. SIGHUP loads the policy again.
+    SIGTERM and Ctrl-C end it in good order: what runs is settled, questions stay open for the next start, but for those
+    about what a command wrote; a second one ends it at once. SIGHUP loads the policy again.
     """
     if log_level not in LOG_LEVELS:
         raise UsageMistake(f"--log-level `{log_level}` is none of {', '.join(LOG_LEVELS)}", "agent-gate serve")

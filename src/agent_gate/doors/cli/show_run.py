@@ -78,6 +78,7 @@ def _print_step(step: Mapping[str, Any]) -> None:
             ("call", step["call_id"]),
             ("verdict", step.get("decision")),
             ("why", why(Problem.from_json(result["error"])) if "error" in result else ""),
+            ("said", screen.failure(result.get("data"))),
             ("arguments", screen.shortened(screen.encoded(step.get("args")), ARGUMENT_CHARS_MAX)),
             ("input", result.get("input_hash")),
             ("output", result.get("output_hash")),

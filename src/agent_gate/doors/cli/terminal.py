@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from agent_gate import Approver, Gate, GateError
 from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli.screen import HAS_RUN
 from agent_gate.model.approval import Question
 from agent_gate.model.policy import Policy
 from agent_gate.sandbox.child import readable
@@ -72,6 +73,8 @@ def show(question: Question) -> None:
     for signature in question.signatures:
         print(screen.paint("ask", stream=sys.stderr), screen.safe(signature), file=sys.stderr)
     print(f"  arguments  {screen.safe(screen.encoded(dict(question.given)))}", file=sys.stderr)
+    if question.written is not None:
+        print(f"  {HAS_RUN}", file=sys.stderr)
     for line in screen.change_lines(question.written or ()):
         print(f"  {line}", file=sys.stderr)
     for reason in question.reasons:

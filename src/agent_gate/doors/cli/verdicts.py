@@ -18,7 +18,7 @@ from agent_gate.doors.cli.screen import (
 )
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import SHOWN_CHARS_MAX
-from agent_gate.model.outcome import Outcome
+from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.policy.check import Checked, Met
@@ -26,6 +26,12 @@ from agent_gate.policy.check import Checked, Met
 SIGNATURES_SHOWN_MAX = 20
 RULES_SHOWN_MAX = 5
 RESULT_LINES_MAX = 100
+_WRITES = {
+    "judge": "each file that it changes is judged when it has run",
+    "ask": "a person is asked about the files that it changes when it has run",
+    "direct": "to the disk itself: nobody judges what it changes",
+}
+"""What becomes of what a command writes; one that can write nothing needs no words."""
 
 
 def print_verdict(checked: Checked, tool: str, *, every_layer: bool) -> None:
@@ -37,7 +43,7 @@ def print_verdict(checked: Checked, tool: str, *, every_layer: bool) -> None:
         say(f"{' ' * len(decision.value)}  {paint(signature, 'bold')}")
     if len(others) > SIGNATURES_SHOWN_MAX:
         say(f"{' ' * len(decision.value)}  and {len(others) - SIGNATURES_SHOWN_MAX} more")
-    print_fields(_fields(outcome))
+    print_fields([*_fields(outcome), ("writes", _WRITES.get(checked.writes, "") if not outcome.error else "")])
     if checked.verdict:
         _print_met(checked.met)
         _print_layers(checked.verdict.trace, every_layer)
@@ -102,7 +108,7 @@ def print_outcome(outcome: Outcome) -> None:
         [
             ("message", safe(outcome.message)),
             ("result", _result(outcome.data) if outcome.data is not None else ""),
-            ("files", "\n".join(change_lines(outcome.files or ()))),
+            (_files_are(outcome), "\n".join(change_lines(outcome.files or ()))),
             ("why", why(outcome.error) if outcome.error else ""),
             ("to change it", safe(outcome.error.suggestion) if outcome.error else ""),
             ("state", f"version {outcome.state_version}" if outcome.state_version is not None else ""),
@@ -110,6 +116,11 @@ def print_outcome(outcome: Outcome) -> None:
             ("call", outcome.call_id),
         ]
     )
+
+
+def _files_are(outcome: Outcome) -> str:
+    """What a command changed, or what it may not change."""
+    return "not written" if outcome.status in (Status.DENIED, Status.ERROR, Status.EXPIRED) else "files"
 
 
 def _result(data: Json) -> str:
