@@ -60,6 +60,12 @@ def _about(question: Question) -> Iterator[str]:
         yield f"{_FRAME}{plain(signature)}"
     for name in _sensitive_first(question):
         yield f"{_FRAME}{plain(_named(name, question.args[name]))}"
+    if question.written is not None:
+        yield "It has run on a copy, and would write:"
+    for change in question.written or ():
+        told = f"{change['change']} {change['path']}"
+        yield f"{_FRAME}{plain(told)}"
+        yield from (f"{_FRAME}{plain(line)}" for line in change.get("diff", "").split("\n") if line)
 
 
 def _asker(question: Question) -> str:
@@ -78,7 +84,7 @@ def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
 
 
 def _sensitive_first(question: Question) -> list[str]:
-    return sorted(question.args, key=lambda name: name not in question.sensitive)
+    return sorted(question.given, key=lambda name: name not in question.sensitive)
 
 
 def _named(name: str, value: Json) -> str:

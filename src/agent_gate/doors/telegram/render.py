@@ -75,10 +75,15 @@ def _in_full(question: Question) -> Iterator[str]:
     yield "Will do:"
     for signature in question.signatures:
         yield from _framed(signature)
-    yield "Arguments, as the agent gave them:" if question.args else "Arguments: none"
+    yield "Arguments, as the agent gave them:" if question.given else "Arguments: none"
     for name, value in _sensitive_first(question):
         yield f"{_unbroken(name)}{_mark(question, name)}{_kind(value)}:"
         yield from _framed(_text(value))
+    if question.written is not None:
+        yield "The command has run on a copy; nothing is written yet. It would write:"
+    for change in question.written or ():
+        yield from _framed(f"{change['change']} {change['path']}")
+        yield from _framed(change.get("diff", ""))
     yield from _reasons(question)
 
 
@@ -123,8 +128,9 @@ def _reasons(question: Question) -> Iterator[str]:
 
 
 def _sensitive_first(question: Question) -> list[tuple[str, Json]]:
-    first = [(name, question.args[name]) for name in question.sensitive if name in question.args]
-    return [*first, *((name, value) for name, value in question.args.items() if name not in question.sensitive)]
+    given = question.given
+    first = [(name, given[name]) for name in question.sensitive if name in given]
+    return [*first, *((name, value) for name, value in given.items() if name not in question.sensitive)]
 
 
 def _mark(question: Question, name: str) -> str:

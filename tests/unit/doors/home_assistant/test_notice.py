@@ -72,3 +72,12 @@ def test_long_reasons_are_cut_and_change_nothing_else() -> None:
     notice = render(a_question(reasons=({"layer": "rules", "text": "why " * 1_000},)))
     assert notice.complete
     assert len(notice.text) < 500
+
+
+def test_what_a_command_wrote_is_shown_as_differences() -> None:
+    written = [{"path": "/w/a.txt", "change": "changed", "diff": "-old\n+new"}]
+    question = a_question(args={"n": 5, "wrote": written}, signatures=("t",), reasons=(), has_run=True)
+    assert render(question).text == (
+        "bot of carol in home asks:\n│ t\n│ n (JSON): 5\nIt has run on a copy, and would write:\n"
+        "│ changed /w/a.txt\n│ -old\n│ +new\nAnswer before 2026-03-04 12:15 UTC."
+    )

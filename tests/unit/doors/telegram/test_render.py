@@ -145,3 +145,13 @@ def test_one_line_is_one_line(text: str, chars_max: int) -> None:
     line = one_line(text, chars_max)
     assert len(line) <= chars_max
     assert len(line.splitlines()) <= 1
+
+
+def test_what_a_command_wrote_is_shown_as_differences_and_not_as_the_agent_s_words() -> None:
+    written = [{"path": "/w/a.txt", "change": "changed", "diff": "-old\n+new"}]
+    rendered = render(a_question(args={"argv": ["sh"], "wrote": written}, has_run=True))
+    assert rendered.complete
+    assert "It would write:\n│ changed /w/a.txt\n│ -old\n│ +new\n" in rendered.text
+    assert "wrote" not in rendered.text
+    claimed = render(a_question(args={"wrote": written})).text
+    assert "It would write" not in claimed
