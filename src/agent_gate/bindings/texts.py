@@ -66,7 +66,9 @@ def as_base64(data: bytes) -> str:
 
 
 def difference(before: bytes, after: bytes, before_is: str, after_is: str) -> str:
-    """A unified diff, cut where it gets long; of what is no text, or large, sizes and hashes."""
+    """A unified diff, of which a long one is cut; of what is no text, large, or cut, sizes and hashes say the rest."""
+    sides = ((before_is, before), (after_is, after))
+    in_full = "\n".join(f"{name}: {len(data)} bytes, sha256 {sha256_hex(data)}" for name, data in sides)
     if max(len(before), len(after)) <= DIFF_BYTES_MAX:
         try:
             lines = _diff(*_lines(before.decode(), after.decode()), before_is, after_is)
@@ -74,9 +76,10 @@ def difference(before: bytes, after: bytes, before_is: str, after_is: str) -> st
             lines = []
         if lines:
             text = "\n".join(lines)
-            return text if len(text) <= DIFF_SHOWN_CHARS_MAX else f"{text[:DIFF_SHOWN_CHARS_MAX]}\n… (cut)"
-    sides = ((before_is, before), (after_is, after))
-    return "\n".join(f"{name}: {len(data)} bytes, sha256 {sha256_hex(data)}" for name, data in sides)
+            if len(text) <= DIFF_SHOWN_CHARS_MAX:
+                return text
+            return f"{text[:DIFF_SHOWN_CHARS_MAX]}\n… (cut)\n{in_full}"
+    return in_full
 
 
 def _lines(old: str, new: str) -> tuple[list[str], list[str]]:
