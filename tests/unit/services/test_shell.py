@@ -226,7 +226,7 @@ async def test_a_preview_tells_what_would_change_and_changes_nothing(work: Path)
         "made": "added",
         "old": "changed",
     }
-    assert by_path["old"]["diff"].splitlines()[-1] == "+three"
+    assert by_path["old"]["diff"].splitlines()[-3:] == ["+three", "-mode 0644", "+mode 0600"]
     assert sorted(path.name for path in (work / "out").iterdir()) == ["gone", "old"]
     assert (work / "out" / "old").read_text() == "one\ntwo\n"
 
