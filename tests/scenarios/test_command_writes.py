@@ -249,7 +249,7 @@ async def test_a_path_that_changed_on_the_disk_meanwhile_is_a_conflict(
     scratch.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(scratch))
     async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
-        running = asyncio.create_task(sh(gate, f"{script}; echo begun > begun; sleep 1"))
+        running = asyncio.create_task(sh(gate, f"{script}; echo begun > begun; sleep 3"))
         await until(lambda: list(scratch.glob("*/*/upper/begun")))
         meanwhile(work)
         before = tree(work)
