@@ -288,6 +288,8 @@ async def test_a_link_that_is_swapped_under_the_gates_feet_never_shows_what_it_m
 
 _ONE_PROGRAM = ["ls -la", "cat a.txt", "grep -rn needle .", "find . -name '*.txt'", "sed -n 1p a.txt", "wc -l a.txt"]
 _ONE_PROGRAM += ["awk '{print $1}' a.txt", "sort a.txt", "git log --oneline", "git status", "git diff", "git grep one"]
+_COUNTED = {"git status", "git diff", "git grep one"}
+"""With them git is started once more, to count what it was kept from showing."""
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="no strace to watch with")
@@ -311,5 +313,6 @@ asyncio.run(main())
     )
     started = re.findall(r'execve\("([^"]+)".*= 0$', log.read_text(), re.MULTILINE)
     ran = [Path(path).name for path in started if Path(path).name not in ("bwrap", Path(sys.executable).name)]
-    wanted = [Path(os.path.realpath(f"/usr/bin/{command.split()[0]}")).name for command in _ONE_PROGRAM]
+    lines = [line for command in _ONE_PROGRAM for line in [command] * (2 if command in _COUNTED else 1)]
+    wanted = [Path(os.path.realpath(f"/usr/bin/{line.split()[0]}")).name for line in lines]
     assert ran == ["true", *wanted], "the first is the trial of the sandbox"

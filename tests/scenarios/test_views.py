@@ -110,6 +110,31 @@ async def test_what_was_left_out_is_counted(plain: Path, tmp_path: Path) -> None
         assert "left_out" not in data_of(await gate.call("shell.run", command="cat notes"))
 
 
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("git show HEAD", {".env"}),
+        ("git diff HEAD~1 HEAD", {".env"}),
+        ("git diff-tree -p HEAD", {".env"}),
+        ("git show HEAD~1", {".env", ".gitignore", "secrets/key", "sub/.deep/key", "sub/server.pem"}),
+        ("git show HEAD~1 -- sub", {"sub/.deep/key", "sub/server.pem"}),
+        ("git log -p -n 1", {".env", ".gitignore", "secrets/key", "sub/.deep/key", "sub/server.pem"}),
+        ("git log -p HEAD~1..HEAD", {".env"}),
+        ("git -C sub grep CANARY HEAD", {".env", ".gitignore", "secrets/key", "sub/.deep/key", "sub/server.pem"}),
+        ("git stash show -p", {".env", "secrets/key", "sub/server.pem"}),
+        ("git show HEAD -- notes", set()),
+        ("git log", set()),
+    ],
+)
+async def test_what_git_was_kept_from_showing_is_counted(
+    command: str, paths: set[str], repository: Path, tmp_path: Path
+) -> None:
+    async with a_gate(tmp_path, policy_of(), working_dir=repository) as gate:
+        hidden = data_of(await gate.call("shell.run", command="git branch"))["left_out"]
+        data = data_of(await gate.call("shell.run", command=command))
+    assert data["left_out"] - hidden == len(paths)
+
+
 async def test_another_name_of_a_file_of_the_gates_own_is_hidden_too(plain: Path) -> None:
     async with gate_at(plain) as gate:
         os.link(plain / "gate.db", plain / "copy")

@@ -157,6 +157,8 @@ POLICY_TIMEOUT_S_MAX = 604_800.0
 ARGV_WORDS_MAX = 20_000
 WORD_BYTES_MAX = 131_071
 """What the kernel takes of one word; of all together it takes more than a message can hold."""
+GIT_COUNT_S = 2.0
+"""How long git may take to count what it was kept from showing."""
 SHELL_COMMANDS_MAX = 16
 """At once."""
 SHELL_MEMORY_BYTES_MAX = 1_073_741_824

@@ -11,7 +11,7 @@ from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.patterns import is_glob, matcher
 
 _ANY_NAMES = "**"
-_EXCLUDED = ":(top,exclude,glob)"
+_EXCLUDED, _INCLUDED = ":(top,exclude,glob)", ":(top,glob)"
 _HIDDEN = ("**/.*", "**/.*/**")
 # git compares bytes and we compare characters: what stands for one of ours may be several of theirs.
 _PIECES = re.compile(
@@ -38,6 +38,11 @@ def excluded(section: PathGuard, policy: Policy, around: Surroundings, top: str)
         if path.startswith(f"{top}/"):
             globs |= dict.fromkeys(_with_below(path[len(top) + 1 :]))
     return [f"{_EXCLUDED}{glob}" for glob in globs]
+
+
+def inverted(pathspecs: Iterable[str]) -> list[str]:
+    """Pathspecs of just what these leave out."""
+    return [spec.replace(_EXCLUDED, _INCLUDED, 1) for spec in pathspecs]
 
 
 def _compiled(sources: Iterable[str], around: Surroundings, *, denies: bool) -> tuple[PathPattern, ...]:

@@ -15,6 +15,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import (
     FILE_JOBS_MAX,
     FILE_THREADS_MAX,
+    GIT_COUNT_S,
     OUTPUT_BYTES_MAX,
     SHELL_MEMORY_BYTES_MAX,
     SHELL_PROCESSES_MAX,
@@ -74,7 +75,20 @@ class Act:
         if self._looked.resources["writes"] in IN_LAYERS:
             return await self._propose()
         async with self._command() as command:
-            return _result(await self._run(command), command.view.left_out)
+            finished = await self._run(command)
+            return _result(finished, command.view.left_out + await self._left_out_of_history(command))
+
+    async def _left_out_of_history(self, command: Command) -> int:
+        """How many paths git was kept from showing; 0 where it cannot say so soon, which harms nothing else."""
+        counting = self._looked.left_out
+        if counting is None:
+            return 0
+        limits = replace(command.limits, timeout_s=min(command.limits.timeout_s, GIT_COUNT_S))
+        try:
+            listed = await self._run(replace(command, argv=counting.words, limits=limits))
+        except ToolError:
+            return 0
+        return counting.count(listed.stdout)
 
     async def preview(self, _: BoundCall) -> Json | Proposal:
         """What it would do; of the changes to files that it proposes, none is made."""

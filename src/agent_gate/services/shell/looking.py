@@ -19,7 +19,7 @@ from agent_gate.policy.guards.command_text import TextError
 from agent_gate.policy.guards.commands import argv_of, is_listed, signature_of, use_of
 from agent_gate.policy.guards.programs import Refused, Use
 from agent_gate.policy.guards.surroundings import Surroundings
-from agent_gate.services.shell.repositories import look_at_repository
+from agent_gate.services.shell.repositories import LeftOut, look_at_repository
 
 _WAYS = ("argv", "cmd", "command")
 
@@ -43,6 +43,8 @@ class Looked:
     """The one that git works in, if its own things may be shown to it."""
     words_run: tuple[str, ...] = ()
     """Those that are really run: the agent's own, unless the gate has changed or added some."""
+    left_out: LeftOut | None = None
+    """How to find out what the added words keep out of what git shows."""
 
     def __post_init__(self) -> None:
         self.words_run = self.words_run or self.argv

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agent_gate.bindings.paths import Target
@@ -19,7 +19,7 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.path_patterns import normal
 from agent_gate.policy.guards.paths import PathRules, printable
-from agent_gate.policy.guards.pathspecs import NotCovered, excluded
+from agent_gate.policy.guards.pathspecs import NotCovered, excluded, inverted
 from agent_gate.policy.guards.programs import Use
 from agent_gate.policy.guards.programs.git_revisions import Tracked, is_pathspec
 from agent_gate.policy.guards.programs.git_words import Line, Shape
@@ -36,6 +36,24 @@ class Looked(Protocol):
     found: dict[str, Json]
     repository: Repository | None
     words_run: tuple[str, ...]
+    left_out: LeftOut | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How to find out which paths git was kept from showing."""
+
+    words: tuple[str, ...]
+    """Run as git's own, they list such paths from the top, each ended by NUL."""
+    below: tuple[str, ...] = ()
+    """Where the agent named paths: only what lies there counts."""
+
+    def count(self, listed: bytes) -> int:
+        names = {os.fsdecode(name).strip("\n") for name in listed.split(b"\0")} - {""}
+        return sum(self._counts(name) for name in names)
+
+    def _counts(self, name: str) -> bool:
+        return not self.below or any(name == path or name.startswith(f"{path}/") for path in self.below)
 
 
 class _Refusal(Exception):
@@ -107,10 +125,22 @@ def _set_words(looked: Looked, line: Line, repository: Repository, policy: Polic
     def is_path(word: str) -> bool:
         return is_pathspec(word) or os.path.lexists(_joined(here, word))
 
-    words = (looked.argv[0], *line.run(is_path, _pathspecs(line, repository, policy, around)))
+    pathspecs = _pathspecs(line, repository, policy, around)
+    if pathspecs:
+        listing = (looked.argv[0], *line.listing(is_path, inverted(pathspecs)))
+        looked.left_out = LeftOut(listing, _prefixes(line.paths(is_path), here, repository.top))
+    words = (looked.argv[0], *line.run(is_path, pathspecs))
     if words != looked.argv:
         looked.words_run = words
         looked.resources["words_run"] = list(words)
+
+
+def _prefixes(paths: Sequence[str], here: str, top: str) -> tuple[str, ...]:
+    """Paths from the top; none where one of them is a pattern, or the top itself."""
+    names = [normal(_joined(here, path)) for path in paths]
+    if any(map(is_pathspec, paths)) or top in names:
+        return ()
+    return tuple(name.removeprefix(f"{top}/") for name in names)
 
 
 def _pathspecs(line: Line, repository: Repository, policy: Policy, around: Surroundings) -> list[str]:

@@ -9,6 +9,10 @@ from typing import NamedTuple
 from agent_gate.policy.guards.programs.git_revisions import Tracked, commits, entry, is_pathspec, is_plain_path
 from agent_gate.policy.guards.programs.grammar import Refused, Syntax
 
+_COMMITS_LISTED_MAX = 100
+"""That touch something which is left out: a history may have many thousands."""
+_STAGED = frozenset({"--cached", "--staged"})
+
 
 class Shape(Enum):
     """What the operands of a command are."""
@@ -71,18 +75,41 @@ class Line(NamedTuple):
         assert self.shape is not Shape.PLAIN
         if self.shape is Shape.BLAME:
             return [*self.start, *self._blame()]
-        before: list[str] = []
-        paths: list[str] = []
-        revisions = 0
-        for text, is_option in self.words:
-            if is_option:
-                before.append(text)
-            elif paths or revisions == self._most or (self.after is None and is_path(text)):
-                paths.append(text)
-            else:
-                before.append(self._revision(text))
-                revisions += 1
-        return [*self.start, *before, "--", *paths, *(self.after or ()), *pathspecs]
+        revisions, paths = self._divided(is_path)
+        given = iter(revisions)
+        before = [text if is_option else next(given, None) for text, is_option in self.words]
+        return [*self.start, *(text for text in before if text is not None), "--", *paths, *pathspecs]
+
+    def paths(self, is_path: Callable[[str], bool]) -> tuple[str, ...]:
+        """Those that the agent named."""
+        return self._divided(is_path)[1]
+
+    def _divided(self, is_path: Callable[[str], bool]) -> tuple[list[str], tuple[str, ...]]:
+        """The operands: revisions, each as a commit, and then paths."""
+        revisions: list[str] = []
+        operands = self.operands
+        for at, text in enumerate(operands):
+            if len(revisions) == self._most or (self.after is None and is_path(text)):
+                return revisions, (*operands[at:], *(self.after or ()))
+            revisions.append(self._revision(text))
+        return revisions, self.after or ()
+
+    def listing(self, is_path: Callable[[str], bool], pathspecs: Sequence[str]) -> list[str]:
+        """Words that list, from the top and each ended by NUL, the paths of which the line would show something."""
+        revisions = [text for text in self._divided(is_path)[0] if ":" not in text]
+        before, command = self.start[:-1], self.start[-1]
+        match command:
+            case "show" | "diff-tree" if command == "show" or len(revisions) == 1:
+                words = ["show", "--format=", "--name-only", "-z", *revisions]
+            case "diff" | "diff-tree" | "diff-index":
+                staged = [text for text, is_option in self.words if is_option and text in _STAGED]
+                words = ["diff", "--name-only", "-z", *staged, *revisions]
+            case "grep" | "ls-files" | "status" | "diff-files":
+                words = ["ls-files", "-z", "--full-name", *(f"--with-tree={revision}" for revision in revisions[:1])]
+            case _:
+                walks = ["-g"] if self.shape is Shape.WALK else []
+                words = ["log", f"-n{_COMMITS_LISTED_MAX}", "--format=", "--name-only", "-z", *walks, *revisions]
+        return [*before, *words, "--", *pathspecs]
 
     @property
     def _most(self) -> int | None:
