@@ -30,7 +30,8 @@ from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.layering import in_layers, written
 from agent_gate.sandbox.running import run
 from agent_gate.services.shell.environment import environment
-from agent_gate.services.shell.layering import IN_LAYERS, Layering, hint
+from agent_gate.services.shell.hints import hint
+from agent_gate.services.shell.layering import IN_LAYERS, Layering
 from agent_gate.services.shell.looking import Looked
 from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.viewing import Viewer
@@ -111,7 +112,8 @@ class Act:
                 layered, started_ns = await THREADS.run(partial(_layered, command, scratch.path))
                 finished = await self._run_apart(layered)
                 found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
-                result = {**_result(finished, layered.view.left_out), **hint(finished, writable)}
+                hints = await THREADS.run(partial(hint, finished, writable))
+                result = {**_result(finished, layered.view.left_out), **hints}
                 return await THREADS.run(
                     partial(FileProposal, result, found, THREADS, self._layering.file_list, scratch)
                 )

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from agent_gate.bindings.commit.layer import Bounds, Found, read_layers
 from agent_gate.bindings.commit.steps import file_list
 from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.bindings.threads import FileThreads
-from agent_gate.model.limits import FOREIGN_FILES_LOOKED_AT_MAX
 from agent_gate.model.policy import Policy
-from agent_gate.model.tool import Json
 from agent_gate.policy.guards.path_patterns import compile_patterns
-from agent_gate.policy.guards.paths import printable
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.choice import Choice, Sandbox
-from agent_gate.sandbox.command import Finished
 from agent_gate.services.shell.scratch import Scratch, clear_left_behind
 
 IN_LAYERS = frozenset({"judge", "ask"})
 """Values of `writes` with which what a command writes is kept apart until it is judged."""
-_FOREIGN = b"Value too large for defined data type"
-_MOVED = b"Invalid cross-device link"
 
 
 def writes_of(policy: Policy, use: Use | None) -> str:
@@ -76,39 +69,3 @@ class Layering:
 
         bounds = Bounds(section.max_changes, section.max_changed_bytes)
         return read_layers(layers, discards, bounds, started_ns, self.own_files)
-
-
-def hint(finished: Finished, writable: Iterable[str]) -> Mapping[str, Json]:
-    """What a program's own words do not say: where layers cannot do what a disk can, and the way out."""
-    if finished.return_code == 0:
-        return {}
-    said = finished.stderr + finished.stdout
-    if _FOREIGN in said:
-        path = next(_foreign(writable, said), None)
-        which = f"`{printable(path)}` belongs" if path else "a file belongs"
-        text = f"{which} to another user or group, and cannot be changed in a layer: give it to the gate's user"
-        return {"hint": f"{text}, or write `writes: direct` under shell.run"}
-    if _MOVED in said:
-        text = "a directory that was there before cannot be renamed in a layer: copy it and remove the old one"
-        return {"hint": f"{text}, or write `writes: direct` under shell.run"}
-    return {}
-
-
-def _foreign(writable: Iterable[str], said: bytes) -> Iterator[str]:
-    """Files of others, those that the program named first."""
-    own = os.geteuid(), os.getegid()
-    found: list[str] = []
-    left = FOREIGN_FILES_LOOKED_AT_MAX
-    for root in writable:
-        for folder, folders, files in os.walk(root):
-            for name in (*folders, *files):
-                left -= 1
-                try:
-                    status = os.lstat(f"{folder}/{name}")
-                except OSError:
-                    continue
-                if (status.st_uid, status.st_gid) != own:
-                    found.append(f"{folder}/{name}")
-            if left < 0:
-                break
-    return iter(sorted(found, key=lambda path: os.fsencode(os.path.basename(path)) not in said))
