@@ -58,12 +58,13 @@ def lines(name: str, program: Program, chance: random.Random) -> Iterator[list[s
 
 def _options(name: str, program: Program) -> Sequence[str]:
     if isinstance(program, Reader | Talker):
-        return sorted(_spellings(program.syntax))
+        return sorted(spellings(program.syntax))
     spelt = SPELT.get(name) or (SPELT["awk"] if "awk" in name else "")
     return spelt.split()
 
 
-def _spellings(syntax: Syntax) -> Iterator[str]:
+def spellings(syntax: Syntax) -> Iterator[str]:
+    """Each option as it can be written, with values."""
     for name, kind in syntax.kinds.items():
         if name == "-#":
             yield from ("-5", "-12")

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ class Trace(NamedTuple):
     """Programs, the first one left out."""
 
 
-def trace(argv: Sequence[str], folder: Path, scratch: Path, timeout_s: float) -> Trace:
+def trace(argv: Sequence[str], folder: Path, scratch: Path, timeout_s: float, env: Mapping[str, str] = _ENV) -> Trace:
     """Runs it in a folder, with temporary files in `scratch`; whatever has not ended by then is ended."""
     log, temporary = scratch / "trace", scratch / "tmp"
     temporary.mkdir(exist_ok=True)
@@ -48,7 +48,7 @@ def trace(argv: Sequence[str], folder: Path, scratch: Path, timeout_s: float) ->
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**_ENV, "TMPDIR": str(temporary)},
+        env={**env, "TMPDIR": str(temporary)},
         start_new_session=True,
     )
     try:
