@@ -1,4 +1,5 @@
-"""Commands that write: through layers and a commit, beside the same command writing directly, and beside `cp -r`."""
+"""Whole commands: one that reads beside bare bubblewrap; those that write, through layers and a commit, beside the same
+command writing directly, and beside `cp -r`."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ from agent_gate.bindings.commit.layer import Bounds, read_layers
 from agent_gate.bindings.commit.transaction import Transaction
 from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.sandbox.bubblewrap import candidates
 from agent_gate.sandbox.choice import Choice
 from agent_gate.system import RandomIds, SystemClock
-from bench.figure import Figure, at_most
+from bench.figure import Figure, at_most, median_us
 from bench.ledger import append_durations, template_draft
 
 ROUNDS = 15
@@ -33,8 +35,39 @@ def figures(directory: Path) -> Iterator[Figure]:
     picked = asyncio.run(Choice().pick("auto"))
     if picked is None or not picked.layers:
         return
+    if picked.name == "bubblewrap":
+        yield asyncio.run(_one_operand(directory, next(candidates())))
     yield asyncio.run(_ten_files(directory))
     yield _thousand_files(directory)
+
+
+async def _one_operand(directory: Path, bubblewrap: str) -> Figure:
+    """One file among others: all of a call, recorded, beside the start of the program in such a sandbox."""
+    work = directory / "reading"
+    work.mkdir()
+    for name in ("a.txt", "b.txt", ".env", ".hidden"):
+        (work / name).write_text("text\n" * 100)
+    bare = [bubblewrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    ours, started = [], []
+    policy = {"tools": {"fs.read": {"allow_paths": ["./**"]}, "shell.run": {"allow_executables": ["cat"]}}}
+    async with open_gate(policy, directory / "reading.db", working_dir=work) as gate:
+        for number in range(2 * ROUNDS + 2):
+            start = time.perf_counter()
+            outcome = await gate.call("shell.run", command="cat a.txt")
+            middle = time.perf_counter()
+            process = await asyncio.create_subprocess_exec(
+                *bare, "cat", str(work / "a.txt"), stdout=asyncio.subprocess.PIPE
+            )
+            await process.communicate()
+            end = time.perf_counter()
+            assert outcome.ok, outcome
+            assert process.returncode == 0
+            if number >= 2:
+                ours.append(middle - start)
+                started.append(end - middle)
+    return at_most(
+        "a command with a file operand", median_us(ours), median_us(started), "the program in bare bubblewrap", "µs", 2
+    )
 
 
 async def _ten_files(directory: Path) -> Figure:
