@@ -1,4 +1,4 @@
-"""git's tables against git: the words that are really run start nothing, change nothing and open nothing denied.
+"""git's tables against git: the words that are really run start nothing, change nothing and print nothing denied.
 
 It runs outside of the sandbox, where all is there to be found: what the words alone keep it from counts here.
 """
@@ -23,7 +23,7 @@ from agent_gate.policy.guards.programs.grammar import Syntax
 from agent_gate.services.shell.environment import environment
 from agent_gate.services.shell.looking import look
 from tests.real.command_lines import spellings
-from tests.real.tracing import Trace, trace
+from tests.real.tracing import trace
 
 THOROUGH = os.environ.get("AGENT_GATE_THOROUGH") == "1"
 LINES = 500 if THOROUGH else 10
@@ -31,7 +31,10 @@ TRIED_MAX = 100
 TIMEOUT_S = 5.0
 OPERANDS = ["HEAD", "main", "HEAD~1", "HEAD~1..HEAD", "a.txt", "sub", "HEAD:a.txt", "--", "v1", "stash@{0}", "word"]
 ALWAYS = {"config": ("--get", "core.bare")}
+OR_ELSE_HEAD = {"--contains", "--no-contains", "--merged", "--no-merged", "--points-at"}
+"""They take the next word where there is one."""
 DENIED = {".env", "secrets/key", "sub/.deep"}
+CANARY = "CANARY"
 WHO = ["-c", "user.name=Anna", "-c", "user.email=anna@example.test", "-c", "core.hooksPath=/dev/null"]
 
 pytestmark = pytest.mark.skipif(
@@ -48,7 +51,7 @@ def repository(tmp_path: Path) -> Path:
     git(top, "init", "-q", "-b", "main")
     for text in ("one\n", "two\n", "three\n"):
         for name in ("a.txt", "sub/c.txt", *DENIED):
-            (top / name).write_text(f"{name} word {text}")
+            (top / name).write_text(f"{CANARY if name in DENIED else 'word'} {text}")
         git(top, "add", "-A")
         git(top, *(("stash", "-q") if text == "three\n" else ("commit", "-q", "-m", text.strip())))
     git(top, "tag", "v1")
@@ -57,7 +60,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
-def test_a_git_command_starts_and_changes_nothing_and_opens_nothing_denied(command: str, repository: Path) -> None:
+def test_a_git_command_starts_and_changes_nothing_and_prints_nothing_denied(command: str, repository: Path) -> None:
     policy = policy_from(
         {
             "version": 1,
@@ -105,15 +108,30 @@ def compare(words: tuple[str, ...], env: dict[str, str], top: Path) -> Iterator[
     done = trace(words, top, top.parent, TIMEOUT_S, env)
     yield from (f"{words} did {call}" for call in done.changed)
     yield from (f"{words} started {path}" for path in done.started)
-    yield from (f"{words} opened {path}" for path in denied(done, top))
+    yield from (f"{words} opened {path}" for path in sorted(done.opened) if is_beside(path, top))
+    if CANARY.encode() in done.printed:
+        yield f"{words} printed what is denied"
 
 
-def denied(done: Trace, top: Path) -> Iterator[str]:
-    """Files of the work tree that nobody may see, and files beside it."""
-    for path in sorted(done.opened):
-        beside = path.startswith(f"{top.parent}/") and not f"{path}/".startswith(f"{top}/")
-        if beside or os.path.relpath(path, top) in DENIED:
-            yield path
+def is_beside(path: str, top: Path) -> bool:
+    return path.startswith(f"{top.parent}/") and not f"{path}/".startswith(f"{top}/")
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"annotate", "stash list"}))
+def test_an_option_that_is_said_to_take_the_next_word_does_not_stand_alone(command: str, repository: Path) -> None:
+    """Else the next word would be an operand that nobody judged: `git branch --abbrev x` makes a branch."""
+    syntax = Syntax(COMMANDS[command], common="")
+    alone = [
+        name
+        for name, kind in syntax.kinds.items()
+        if kind in ("=", "@") and name not in OR_ELSE_HEAD and stands_alone([*command.split(), name], repository)
+    ]
+    assert alone == []
+
+
+def stands_alone(words: list[str], top: Path) -> bool:
+    done = subprocess.run(["git", *words], cwd=top, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    return done.returncode == 0
 
 
 def git(top: Path, *words: str) -> None:
@@ -124,6 +142,7 @@ def snapshot(top: Path) -> dict[str, object]:
     return {str(path): path.is_file() and path.read_bytes() for path in sorted(top.rglob("*"))}
 
 
-def test_a_denied_file_that_is_opened_is_seen(repository: Path) -> None:
-    done = trace(["cat", "a.txt", ".env"], repository, repository.parent, TIMEOUT_S)
-    assert list(denied(done, repository)) == [f"{repository}/.env"]
+def test_what_would_be_wrong_is_seen(repository: Path) -> None:
+    (repository.parent / "beside").write_text("beside")
+    seen = list(compare(("cat", "../beside", ".env"), {"PATH": "/usr/bin:/bin"}, repository))
+    assert [text.split(") ")[1].split()[0] for text in seen] == ["opened", "printed"]

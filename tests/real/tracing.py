@@ -36,27 +36,29 @@ class Trace(NamedTuple):
     """Calls that changed something, or tried to."""
     started: tuple[str, ...]
     """Programs, the first one left out."""
+    printed: bytes = b""
 
 
 def trace(argv: Sequence[str], folder: Path, scratch: Path, timeout_s: float, env: Mapping[str, str] = _ENV) -> Trace:
     """Runs it in a folder, with temporary files in `scratch`; whatever has not ended by then is ended."""
-    log, temporary = scratch / "trace", scratch / "tmp"
+    log, temporary, printed = scratch / "trace", scratch / "tmp", scratch / "printed"
     temporary.mkdir(exist_ok=True)
-    process = subprocess.Popen(
-        [*_STRACE, "-o", str(log), "--", *argv],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**env, "TMPDIR": str(temporary)},
-        start_new_session=True,
-    )
+    with printed.open("wb") as output:
+        process = subprocess.Popen(
+            [*_STRACE, "-o", str(log), "--", *argv],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**env, "TMPDIR": str(temporary)},
+            start_new_session=True,
+        )
     try:
         process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    return _read(log.read_text(), folder, f"{temporary}/")
+    return _read(log.read_text(), folder, f"{temporary}/")._replace(printed=printed.read_bytes())
 
 
 def _read(text: str, folder: Path, temporary: str) -> Trace:

@@ -8,7 +8,7 @@ from agent_gate.policy.guards.programs.grammar import names
 
 # Neither --output, --ext-diff nor --textconv; -O names a file of its own.
 _DIFF = (
-    "-p -u -s -U? -B? -M? -C? -D -l= -S= -G= -R -a -b -w -I= -W -z -0 -1 -2 -3 -m -c --patch --no-patch --unified="
+    "-p -u -s -U? -B? -M? -C? -D -l= -S= -G= -R -a -b -w -I= -W -z -0 -1 -2 -3 -m -c --patch --no-patch --unified?"
     " --raw --patch-with-raw --patch-with-stat --stat? --numstat --shortstat --dirstat? --cumulative --summary"
     " --name-only --name-status --color? --no-color --word-diff? --word-diff-regex= --color-words? --color-moved?"
     " --no-color-moved --color-moved-ws= --no-renames --rename-empty --no-rename-empty --check --full-index --binary"
@@ -47,12 +47,12 @@ COMMANDS: Mapping[str, str] = {
     "annotate": "",
     "blame": (
         "-L= -l -t -s -e -f -n -p -w -b -c -M? -C? --porcelain --line-porcelain --incremental --root --date= --since="
-        " --show-name --show-number --show-email --show-stats --score-debug --abbrev= --first-parent --encoding="
+        " --show-name --show-number --show-email --show-stats --score-debug --abbrev? --first-parent --encoding="
         " --ignore-rev= --ignore-revs-file@ --color-lines --color-by-age --progress --no-progress --reverse --minimal"
     ),
     "branch": (
         f"-l -a -r -v --list --all --remotes --verbose --show-current {_REFS} --column? --no-column --color? --no-color"
-        " --abbrev= --no-abbrev --omit-empty"
+        " --abbrev? --no-abbrev --omit-empty"
     ),
     "cat-file": "-t -s -p -e --allow-unknown-type",
     "check-ignore": "-q --quiet --no-index",
@@ -60,7 +60,7 @@ COMMANDS: Mapping[str, str] = {
     "config": "--get= --get-all= --bool --int --type= -z --null --local",
     "count-objects": "-v -H --verbose --human-readable",
     "describe": (
-        "--tags --all --long --abbrev= --always --exact-match --match= --exclude= --first-parent"
+        "--tags --all --long --abbrev? --always --exact-match --match= --exclude= --first-parent"
         " --contains --candidates= --debug"
     ),
     "diff": f"{_DIFF} --no-index",
@@ -98,9 +98,9 @@ COMMANDS: Mapping[str, str] = {
         "-q --abbrev-ref? --short? --verify --quiet --symbolic --symbolic-full-name --show-toplevel --git-dir"
         " --absolute-git-dir --git-common-dir --git-path= --is-inside-work-tree --is-inside-git-dir"
         " --is-bare-repository --is-shallow-repository --show-prefix --show-cdup --show-superproject-working-tree"
-        " --show-object-format? --show-ref-format --all --branches? --tags? --remotes? --glob= --exclude= --revs-only"
-        " --no-revs --flags --no-flags --not --default= --since= --after= --until= --before= --path-format="
-        " --disambiguate= --local-env-vars"
+        " --show-object-format? --show-ref-format --all --branches? --tags? --remotes? --glob? --exclude? --revs-only"
+        " --no-revs --flags --no-flags --not --default= --since? --after? --until? --before? --path-format="
+        " --disambiguate? --local-env-vars"
     ),
     "shortlog": f"{_LOG} -n -s -e -c -w? --numbered --summary --email --group= --committer",
     "show": _SHOW,
