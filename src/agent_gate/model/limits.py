@@ -264,6 +264,10 @@ AGENT_CHAINS_KEPT_MAX = 256
 """Chains of requests that are kept ready for the next request like it."""
 AGENT_CHAIN_KEY_BYTES_MAX = 65_536
 """A longer one is made ready each time."""
+AGENT_PIECE_BYTES = 65_536
+"""Of a body that goes back to Envoy."""
+AGENT_KEPT_BYTES_MAX = 268_435_456
+"""Of the bodies that an agent keeps back for their policies, all together."""
 AGENT_DRAIN_S = 5.0
 """How long an agent that ends waits for what is under way."""
 RELAY_CHUNK_BYTES = 65_536
