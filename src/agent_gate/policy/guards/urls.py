@@ -109,7 +109,13 @@ def parse_url(text: str) -> Url:
         raise _disguised(f"`{_shown(scheme)}` is not a scheme of http.get", "use https, or http where it is allowed")
     host, port = parse_authority(parts["authority"])
     query = parts["query"]
-    return Url(scheme, host, port or DEFAULT_PORTS[scheme], _normal_path(parts["path"]), None if query is None else _normal_text(query))
+    return Url(
+        scheme,
+        host,
+        port or DEFAULT_PORTS[scheme],
+        _normal_path(parts["path"]),
+        None if query is None else _normal_text(query),
+    )
 
 
 def parse_authority(text: str) -> tuple[str, int | None]:

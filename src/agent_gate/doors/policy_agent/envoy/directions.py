@@ -51,7 +51,7 @@ class Act(Enum):
     JUDGE = "judge"
     KEEP = "keep"
     AWAIT_BODY = "await body"
-    PASS = "pass"
+    LET_ON = "let on"
     REFUSE = "refuse"
 
 
@@ -78,10 +78,10 @@ NEXT: Mapping[tuple[Stage, Event], Move] = {
     # Envoy says of a body before trailers that it is the last, or not: it comes in one piece anyhow.
     (Stage.DUE, Event.BODY): Move(Act.JUDGE, Stage.WHOLE),
     (Stage.DUE, Event.LAST_BODY): Move(Act.JUDGE, Stage.WHOLE),
-    (Stage.WHOLE, Event.TRAILERS): Move(Act.PASS, Stage.OVER),
-    (Stage.OPEN, Event.BODY): Move(Act.PASS, Stage.OPEN),
-    (Stage.OPEN, Event.LAST_BODY): Move(Act.PASS, Stage.OVER),
-    (Stage.OPEN, Event.TRAILERS): Move(Act.PASS, Stage.OVER),
+    (Stage.WHOLE, Event.TRAILERS): Move(Act.LET_ON, Stage.OVER),
+    (Stage.OPEN, Event.BODY): Move(Act.LET_ON, Stage.OPEN),
+    (Stage.OPEN, Event.LAST_BODY): Move(Act.LET_ON, Stage.OVER),
+    (Stage.OPEN, Event.TRAILERS): Move(Act.LET_ON, Stage.OVER),
 }
 
 

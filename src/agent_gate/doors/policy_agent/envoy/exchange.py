@@ -172,7 +172,7 @@ class Exchange:
                 return [headers_passed(side.phase)]
             case Act.JUDGE:
                 return self._keep(side, body) or await self._judge(side, event)
-            case Act.PASS:
+            case Act.LET_ON:
                 return list(_passed_on(side, event, body))
             case Act.REFUSE:
                 raise AssertionError("refused before")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 class Room:
     def __init__(self, bytes_max: int) -> None:
-        self._free = bytes_max
+        self.free = bytes_max
 
     def take(self, size: int) -> bool:
         """False where there is not so much left."""
-        if size > self._free:
+        if size > self.free:
             return False
-        self._free -= size
+        self.free -= size
         return True
 
     def give_back(self, size: int) -> None:
-        self._free += size
+        self.free += size

@@ -48,11 +48,7 @@ class Routes:
             raise Unclear("the path can be read in more than one way")
         host = _host(asked.authority)
         for route, wanted in self._routes:
-            if (
-                route.route in ("", asked.route)
-                and _fits_host(wanted, host)
-                and _begins_with(asked.path, route.path)
-            ):
+            if route.route in ("", asked.route) and _fits_host(wanted, host) and _begins_with(asked.path, route.path):
                 return route
         return None
 
