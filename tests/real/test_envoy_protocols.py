@@ -84,7 +84,8 @@ NOT_AN_AUTHORITY = [
     b"admin.shop.test:", b"x@admin.shop.test", b"admin.shop.test..", b"admin.shop.test:80:80", b"admin.shop.test:0",
     b"admin.shop.test:080", b"admin.shop.test:99999", b"admin.shop.test:http", b"admin.shop.test.:",
     b"@admin.shop.test", b"admin%2eshop.test", b"admin.shop.test%2f", b".admin.shop.test", b"admin..shop.test",
-    b"admin.shop.test, open", b"admin.shop.test open", b"admin.shop.test/", b"admin.shop.test\\", b"admin.shop.test?", b"admin.shop.test#",
+    b"admin.shop.test, open", b"admin.shop.test open", b"admin.shop.test/", b"admin.shop.test\\", b"admin.shop.test?",
+    b"admin.shop.test#",
     b"[::1", b"[::1]]", b"::1", b"[::1%25lo]", b"[admin.shop.test]", b"127.1", b"0x7f.0.0.1", b"2130706433",
     b"admin.shop.test\xff", b"\xc3\xa4dmin.shop.test", b"admin\xe3\x80\x82shop.test", b"",
 ]  # fmt: skip

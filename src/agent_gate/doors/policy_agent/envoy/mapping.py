@@ -57,14 +57,14 @@ class Request:
         *,
         body_unseen: bool = False,
     ) -> RequestContext:
-        query = self.target.partition("?")[2]
+        _, mark, query = self.target.partition("?")
         return RequestContext.create(
             method=self.method,
             path=self.path,
             scheme=self.scheme,
             authority=self.authority,
             query_params=_query_params(query),
-            raw_query=query,
+            raw_query=query if mark else None,
             client_ip=self.client_ip,
             headers=headers,
             body=body,
