@@ -31,7 +31,8 @@ async def _play(case: Case, root: Path) -> str:
         an_agent_before(root, [{"chain": "all"}], {"all": [step]}, GatePolicy(desk)) as client,
     ):
         first = await _send(client, case.args["approved"])
-        (answer,) = first or ()
+        assert first is not None
+        (answer,) = first
         told = {option.header.key: option.header.raw_value for option in answer.immediate_response.headers.set_headers}
         await gate.answer(told[_CALL_ID].decode(), approve=True, by=ANNA)
         return outcome(await _send(client, case.args["sent"]))

@@ -54,8 +54,7 @@ def shown(
         pb.HeaderValue(key=name, raw_value=value.encode("latin-1")) for name, value in {**LINE, **headers}.items()
     ]
     head = pb.HttpHeaders(headers=pb.HeaderMap(headers=fields), end_of_stream=not then)
-    number = pb.ProcessingMode.BodySendMode.Value(mode)
-    modes = pb.ProtocolConfiguration(request_body_mode=number, response_body_mode=number)
+    modes = pb.ProtocolConfiguration(request_body_mode=mode, response_body_mode=mode)
     return [pb.ProcessingRequest(request_headers=head, protocol_config=modes), *(LATER[name] for name in then)]
 
 

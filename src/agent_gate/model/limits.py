@@ -243,6 +243,8 @@ CHAIN_METADATA_BYTES_MAX = 16_384
 CHAIN_GRACE_S = 0.25
 """How long a policy whose time is up may still tidy up."""
 CHAIN_HEALTH_TIMEOUT_S = 2.0
+SCRUB_STRETCH_CHARS = 16_384
+"""Of a response that is looked through for secrets; more than one stretch is not for the event loop."""
 RATE_KEYS_MAX = 100_000
 """Callers that are counted; while all of them are, a new one is refused."""
 RATE_SWEEP_INTERVAL_S = 1.0
