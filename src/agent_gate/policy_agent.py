@@ -16,7 +16,7 @@ import uvloop
 from agent_gate.chain.configured import check_chains, registry_of
 from agent_gate.chain.executor import Bounds, Executor
 from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, ServicesConfig, StorageConfig, load_config
-from agent_gate.doors.observe import configure_logs, secrets_of
+from agent_gate.doors.observe import Watchdog, configure_logs, secrets_of
 from agent_gate.doors.policy_agent import serving
 from agent_gate.doors.policy_agent.place import default_socket_path
 from agent_gate.model.tool import Json
@@ -56,7 +56,7 @@ async def _serve(config: Config, tell: Tell) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end, number)
-    async with alone(config) as path:
+    async with Watchdog().watching(), alone(config) as path:
         tell("serving", f"serving policies at {path}", {"socket": os.fspath(path)})
         await ended.wait()
         tell("ending", "ending: what runs is answered, nothing more is taken in; once more ends at once", {})

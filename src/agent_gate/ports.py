@@ -52,6 +52,14 @@ class HttpRequest:
     """In its one spelling, without the query."""
     query_params: tuple[tuple[str, str], ...]
     body: bytes = field(repr=False)
+    target: str = ""
+    """The URL with its query, byte by byte as it was sent; empty where nobody knows."""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Those on which an approval rests, names in lower case."""
+    credentials: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Likewise, but never shown or stored in clear."""
+    body_unseen: bool = False
+    """Whether a body follows that nobody could look at, so that nobody can agree to it."""
 
 
 @dataclass(frozen=True, slots=True)

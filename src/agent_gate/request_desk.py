@@ -37,7 +37,7 @@ from agent_gate.policy.limits import outstanding
 from agent_gate.ports import HttpRequest, Prepared, RequestAllowed, RequestDenied, RequestHeld
 from agent_gate.runtime import Gate
 from agent_gate.services.registry import ToolRegistry
-from agent_gate.services.requests import NAME, request_hand, wish_of
+from agent_gate.services.requests import NAME, UNSEEN, request_hand, wish_of
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +45,9 @@ Judgement: TypeAlias = RequestAllowed | RequestDenied | RequestHeld
 Result = TypeVar("Result")
 
 PASSED_ON = "let through; it is performed elsewhere"
+NOT_SHOWN = Problem(
+    1001, "a person would be asked, but the body of this request is not shown here", "let its route show bodies", "hold"
+)
 CLOSING = Problem(5001, "the gate is closing", "send the request again when it is back", "admit")
 
 
@@ -175,6 +178,8 @@ class RequestDesk:
         prepared, verdict = first
         if verdict.problem is not None:
             return await self._deny(asked, first)
+        if asked.args.get("body") == UNSEEN:
+            return await self._deny(asked, first, NOT_SHOWN)
         grant = await self._stages.holder.granted(prepared, verdict)
         if grant is not None:
             now = self._clock.now()

@@ -1,4 +1,4 @@
-"""Calls of other users to the policy agent, over a socket that the kernel knows whose it is."""
+"""Calls of other users to the policy agent, and requests that would rather not be judged by it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import grpc.aio
 
+from agent_gate.config import ChainPolicyConfig
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.relay import relaying
 from tests.agents import Client, a_client, a_ref, a_request, an_agent
 from tests.attacks.cases import Case
+from tests.attacks.exchanges import an_agent_before, answers, outcome, shown
 from tests.attacks.runner import Skipped
 from tests.gates import soon
 from tests.peers import can_be, door_of
@@ -22,7 +24,15 @@ from tests.peers import can_be, door_of
 CHECKS: frozenset[str] = frozenset()
 
 
+CHAINS = {
+    "keyed": [ChainPolicyConfig("api_key", metadata={"keys": [{"id": "anna", "key": "key-of-anna-0123456789abcdef"}]})],
+    "open": [ChainPolicyConfig("set_headers", metadata={"headers": {"x-checked-by": "agent-gate"}})],
+}
+
+
 def run(case: Case, root: Path) -> str:
+    if case.tool == "grpc.exchange":
+        return asyncio.run(_exchange(case, root))
     if not can_be(case.args["peer_uid"]):
         raise Skipped
     # Below a directory that every user can reach into, unlike the root of the case.
@@ -32,6 +42,12 @@ def run(case: Case, root: Path) -> str:
         return asyncio.run(_call(case, root, outer))
     finally:
         shutil.rmtree(outer)
+
+
+async def _exchange(case: Case, root: Path) -> str:
+    """Whether the messages of one request, as Envoy shows them, get past the chain of their route."""
+    async with an_agent_before(root, case.policy["routes"], CHAINS) as client:
+        return outcome(await soon(answers(client, shown(**case.args))))
 
 
 async def _call(case: Case, root: Path, outer: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,10 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
+import grpc
 import pytest
 
 from agent_gate.config import ConfigError, load_config
+from tests.agents import a_request
 from tests.gates import PATIENCE_S
 
 CONFIG = """
@@ -55,6 +59,47 @@ def test_it_serves_until_a_signal_ends_it_in_good_order(tmp_path: Path, number: 
     assert not (tmp_path / "agent" / "s").exists()
     listens = "agent-gate: service_unavailable: somebody listens at `agent/s` already; "
     assert (second.returncode, second.stderr.startswith(listens), second.stderr.count("\n")) == (5, True, 1)
+
+
+BUSY = """
+import time
+from agent_gate.chain.policy import PASSED, Policy
+
+class Busy(Policy):
+    name = "busy"
+    def prepare(self, metadata):
+        return None
+    async def execute(self, settings, context):
+        time.sleep(60)
+        return PASSED
+"""
+
+
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_policy_that_blocks_the_agent_is_told_of_while_it_does(tmp_path: Path) -> None:
+    information = tmp_path / "busy-1.0.dist-info"
+    information.mkdir()
+    (tmp_path / "busy.py").write_text(BUSY)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: busy\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[agent_gate.policies]\nbusy = busy:Busy\n")
+    command = [sys.executable, "-m", "agent_gate", "policy-agent", "--json", "--socket", "agent/s"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as agent:
+        try:
+            assert agent.stdout is not None
+            assert agent.stderr is not None
+            agent.stdout.readline()
+            with grpc.insecure_channel(f"unix:{tmp_path}/agent/s") as channel:
+                execute: Any = channel.unary_unary("/agentgate.policy.v1.PolicyAgent/ExecutePolicies")
+                asked = execute.future(a_request("busy").SerializeToString())
+                told = agent.stderr.readline()
+                asked.cancel()
+        finally:
+            agent.kill()
+    assert "the event loop does not answer" in told
+    assert "busy.py:10 execute" in told
 
 
 def test_a_socket_that_is_named_goes_before_that_of_the_file(tmp_path: Path) -> None:

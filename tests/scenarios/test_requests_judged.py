@@ -9,13 +9,18 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 from agent_gate import Agent, Gate
-from agent_gate.chain.builtin.gate import GatePolicy
+from agent_gate.chain.builtin.bound_headers import BoundHeaders
+from agent_gate.chain.builtin.gate import GatePolicy, GateSettings
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.executor import Executor
+from agent_gate.chain.headers import Headers
 from agent_gate.chain.prepared import PolicyRef
 from agent_gate.chain.registry import Registry
 from agent_gate.config import load_policy
@@ -25,10 +30,12 @@ from agent_gate.history.verify import verify
 from agent_gate.ledger.reader import open_reader
 from agent_gate.mailbox import Mailbox
 from agent_gate.model.approval import GrantTerms
+from agent_gate.model.codec import canonical
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
 from agent_gate.request_desk import RequestDesk
+from agent_gate.services.requests import wish_of
 from agent_gate.toolkit.threads import BlockingPool
 from tests.gates import (
     ALLOW_ALL,
@@ -49,6 +56,7 @@ from tests.gates import (
     until,
 )
 from tests.scenarios.visiting import a_visitor
+from tests.unit.chain.builtin.asking import FakeJudge
 
 pytestmark = pytest.mark.anyio
 
@@ -84,6 +92,12 @@ async def code_of(desk: RequestDesk, asked: HttpRequest | None = None) -> int:
 
 async def approve(gate: Gate, call_id: str, **fields: Any) -> None:
     await gate.answer(call_id, approve=True, by=fields.pop("by", ANNA), **fields)
+
+
+def a_chain(desk: RequestDesk) -> tuple[Executor, list[PolicyRef]]:
+    registry = Registry()
+    registry.register(GatePolicy(desk))
+    return Executor(registry, BlockingPool(2)), [PolicyRef("gate", {"agent_id": "bot"})]
 
 
 def verified(gate: Gate) -> None:
@@ -170,8 +184,11 @@ async def test_after_an_approval_one_repeated_request_passes_once(tmp_path: Path
         request(query_params=(("all", "1"),)),
         request(body=b"other"),
         request(agent_id="clerk"),
+        request(target=f"{URL}?"),
+        request(headers=(("x-http-method-override", "DELETE"),)),
+        request(credentials=(("cookie", "id=7"),)),
     ],
-    ids=["method", "url", "query", "body", "agent"],
+    ids=["method", "url", "query", "body", "agent", "target", "headers", "credentials"],
 )
 async def test_an_approval_lets_nothing_else_pass(tmp_path: Path, other: HttpRequest) -> None:
     async with a_desk(tmp_path) as (gate, desk):
@@ -180,6 +197,117 @@ async def test_an_approval_lets_nothing_else_pass(tmp_path: Path, other: HttpReq
         await approve(gate, call_id)
         assert await held(desk, other) != call_id
         assert await desk.judge_request(request(body=b"this")) == RequestAllowed()
+
+
+BYTES = st.text(st.characters(min_codepoint=33, max_codepoint=255, exclude_characters="#\x7f"), max_size=6)
+FIELDS = st.lists(
+    st.tuples(
+        st.sampled_from(["Accept", "cookie", "x-a", "X-HTTP-Method-Override"]), st.sampled_from(["", "1", "1, 1"])
+    ),
+    max_size=3,
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> RequestContext:
+    target = "/orders" + draw(st.sampled_from(["", "/%FF", "/%fe"])) + draw(st.sampled_from(["", "?"])) + draw(BYTES)
+    assume("?" in target or target.isascii())
+    path, mark, query = target.partition("?")
+    return RequestContext.create(
+        method=draw(st.sampled_from(["POST", "PUT"])),
+        authority=draw(st.sampled_from(["shop.example", "shop.example.", "SHOP.example", "shop.example:443"])),
+        path=path,
+        query_params=parse_qsl(query, keep_blank_values=True, errors="replace"),
+        raw_query=query if mark else None,
+        headers=draw(FIELDS),
+        body=draw(st.sampled_from([b"", b"\xff", b"\xfe", b'{"unseen": true}'])),
+    )
+
+
+@given(requests(), requests())
+@example(
+    *(RequestContext.create(method="GET", raw_query=f"file={byte}", authority="a.test") for byte in ("%FF", "%FE"))
+)
+@example(*(RequestContext.create(method="GET", raw_query=f"f={byte}", authority="a.test") for byte in ("\xff", "%FF")))
+async def test_two_requests_are_bound_alike_only_where_every_byte_is_the_same(
+    one: RequestContext, other: RequestContext
+) -> None:
+    """Names of headers have no case, and their values an order for each name."""
+    asked = FakeJudge()
+    for context in (one, other):
+        await GatePolicy(asked).execute(GateSettings("bot", BoundHeaders()), context)
+    assume(len(asked.asked) == 2)
+    bound = [canonical(dict(wish_of(BOT, request).args)) for request in asked.asked]
+    same = replace(one, headers=Headers()) == replace(other, headers=Headers()) and one.headers == other.headers
+    assert (bound[0] == bound[1]) is same
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"raw_query": "file=%FF"}, {"raw_query": "file=%FE"}),
+        ({"raw_query": "file=%FF"}, {"raw_query": "file=\xff"}),
+        ({"raw_query": ""}, {"raw_query": None}),
+        ({"path": "/%6Frders"}, {"path": "/orders"}),
+        ({"authority": "shop.example:443"}, {"authority": "shop.example"}),
+        ({"headers": {}}, {"headers": {"X-HTTP-Method-Override": "DELETE"}}),
+        ({"headers": {"Cookie": "id=7"}}, {"headers": {"Cookie": "id=8"}}),
+        ({"headers": {"Content-Type": "text/plain"}}, {"headers": {"Content-Type": "application/json"}}),
+        ({"headers": {"X-Tenant": "a"}}, {"headers": [("X-Tenant", "a"), ("X-Tenant", "b")]}),
+        ({"body": b"\xff"}, {"body": b"\xfe"}),
+    ],
+    ids=str,
+)
+async def test_what_was_agreed_to_is_what_passes_through_a_chain(
+    tmp_path: Path, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    line = {"method": "POST", "authority": "shop.example", "path": "/orders"}
+    async with a_desk(tmp_path) as (gate, desk):
+        executor, chain = a_chain(desk)
+        asked = await executor.execute(chain, RequestContext.create(**{**line, **first}))
+        assert asked.immediate is not None
+        await approve(gate, dict(asked.immediate.headers)["x-agent-gate-call-id"])
+        assert not (await executor.execute(chain, RequestContext.create(**{**line, **second}))).passes
+        assert (await executor.execute(chain, RequestContext.create(**{**line, **first}))).passes
+
+
+async def test_what_differs_from_one_attempt_to_the_next_does_not_void_an_approval(tmp_path: Path) -> None:
+    async with a_desk(tmp_path) as (gate, desk):
+        executor, chain = a_chain(desk)
+        contexts = [
+            RequestContext.create(
+                authority="shop.example", headers={"x-request-id": number, "traceparent": number, "date": number}
+            )
+            for number in "12"
+        ]
+        asked = await executor.execute(chain, contexts[0])
+        assert asked.immediate is not None
+        await approve(gate, dict(asked.immediate.headers)["x-agent-gate-call-id"])
+        assert (await executor.execute(chain, contexts[1])).passes
+
+
+async def test_a_credential_is_bound_and_neither_shown_nor_stored(tmp_path: Path) -> None:
+    people = People()
+    async with a_desk(tmp_path, people=people) as (_, desk):
+        executor, chain = a_chain(desk)
+        headers = {"Cookie": "session=hunter2", "Accept": "text/plain", "x-note": "Bearer hunter2hunter2hunter2"}
+        await executor.execute(chain, RequestContext.create(authority="shop.example", headers=headers))
+        question = await people.question()
+        assert question.args["headers"] == {"accept": ["text/plain"], "cookie": ["***"], "x-note": ["***"]}
+        assert question.args["credentials"].keys() == {"$secret"}
+    assert b"hunter2" not in stored_in(tmp_path)
+
+
+def stored_in(directory: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())
+
+
+async def test_nobody_is_asked_about_a_body_that_nobody_is_shown(tmp_path: Path) -> None:
+    policy = {"rules": [{"pattern": "http.request(PUT *)", "action": "allow"}, {"pattern": "*", "action": "ask"}]}
+    async with a_desk(tmp_path, policy) as (gate, desk):
+        assert await code_of(desk, request(body_unseen=True)) == 1001
+        assert entries(gate, "held") == []
+        assert await desk.judge_request(request(method="PUT", body_unseen=True)) == RequestAllowed()
 
 
 async def test_two_gates_on_one_ledger_use_an_approval_once(tmp_path: Path) -> None:
@@ -468,11 +596,8 @@ async def test_the_console_shows_a_request_while_it_waits_and_afterwards(tmp_pat
 async def test_the_policy_gate_tells_the_caller_when_to_come_again(tmp_path: Path) -> None:
     """Through the executor, as a proxy does it."""
     async with a_desk(tmp_path) as (gate, desk):
-        registry = Registry()
-        registry.register(GatePolicy(desk))
-        executor = Executor(registry, BlockingPool(2))
+        executor, chain = a_chain(desk)
         context = RequestContext.create(method="POST", authority="shop.example", path="/orders", body=b"1")
-        chain = [PolicyRef("gate", {"agent_id": "bot"})]
         first = await executor.execute(chain, context)
         assert not first.passes
         assert first.immediate is not None

@@ -42,6 +42,10 @@ class RequestContext:
     state: State = field(default_factory=State)
     phase: Phase = Phase.REQUEST
     response_status: int | None = None
+    raw_query: str | None = None
+    """The query as it was sent, each byte a character; None where there is none, or only its parameters are known."""
+    body_unseen: bool = False
+    """Whether a body follows that no policy is shown."""
 
     @classmethod
     def create(
@@ -58,6 +62,8 @@ class RequestContext:
         state: Mapping[str, Json] | None = None,
         phase: Phase = Phase.REQUEST,
         response_status: int | None = None,
+        raw_query: str | None = None,
+        body_unseen: bool = False,
     ) -> RequestContext:
         """A context from outside; InvalidRequest names the first thing that HTTP does not know."""
         params = query_params.items() if isinstance(query_params, Mapping) else query_params
@@ -73,6 +79,8 @@ class RequestContext:
             _state(state),
             phase,
             response_status,
+            raw_query,
+            body_unseen,
         )
         _check(context)
         return context
@@ -90,6 +98,8 @@ class RequestContext:
             state,
             self.phase,
             self.response_status,
+            self.raw_query,
+            self.body_unseen,
         )
 
 
@@ -103,8 +113,8 @@ def _state(given: Mapping[str, Json] | None) -> State:
 def _check(context: RequestContext) -> None:
     if not is_token(context.method):
         raise _invalid("the method is no token")
-    for name in ("path", "scheme", "authority", "client_ip"):
-        text = getattr(context, name)
+    for name in ("path", "scheme", "authority", "raw_query", "client_ip"):
+        text = getattr(context, name) or ""
         if len(text) > URL_CHARS_MAX or not _READABLE(text):
             raise _invalid(f"`{name}` is too long, or holds white space or control characters")
     if not all(_LEGAL_TEXT(name) and _LEGAL_TEXT(value) for name, value in context.query_params):

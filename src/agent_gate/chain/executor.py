@@ -16,7 +16,7 @@ from agent_gate.chain.faults import InstructionError, InvalidRequest, PolicyFail
 from agent_gate.chain.policy import Policy, PolicyResult, StatusCode
 from agent_gate.chain.prepared import Chain, OnFailure, PolicyRef, Step, prepare
 from agent_gate.chain.registry import Registry
-from agent_gate.chain.timing import ChainTimedOut, PolicyCancelled, PolicyTimedOut, Timing
+from agent_gate.chain.timing import ChainTimedOut, PolicyBlocked, PolicyCancelled, PolicyTimedOut, Timing
 from agent_gate.config.settings import PolicyAgentConfig
 from agent_gate.model.limits import CHAIN_HEALTH_TIMEOUT_S
 
@@ -193,6 +193,9 @@ def _failure_of(error: BaseException, name: str) -> str:
     match error:
         case PolicyFailure():
             return error.problem.detail
+        case PolicyBlocked():
+            _log.error("policy `%s` held everybody up for its whole time: it must await, or be `blocking`", name)
+            return "policy execution timeout"
         case PolicyTimedOut():
             return "policy execution timeout"
         case PolicyCancelled():

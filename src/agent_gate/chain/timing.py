@@ -23,6 +23,10 @@ class PolicyTimedOut(Exception):
     """The policy's own time is up."""
 
 
+class PolicyBlocked(PolicyTimedOut):
+    """It used up its time, and everybody else's, without waiting for anything."""
+
+
 class ChainTimedOut(Exception):
     """The time of the whole chain is up."""
 
@@ -60,10 +64,12 @@ class Timing:
             awaited = policy.send(None)
         except StopIteration as done:
             result: Result = done.value
+            if self._loop.time() >= self._until:
+                raise self._timed_out(PolicyBlocked) from None
+            return result
         except asyncio.CancelledError:
             raise PolicyCancelled from None
-        else:
-            result = yield from self._finished(policy, awaited)
+        result = yield from self._finished(policy, awaited)
         if self._loop.time() >= self._until:
             raise self._timed_out()
         return result
@@ -157,8 +163,8 @@ class Timing:
             self._handle = None
             self._wake()
 
-    def _timed_out(self) -> Exception:
-        return ChainTimedOut() if self._until >= self._chain_until else PolicyTimedOut()
+    def _timed_out(self, kind: type[PolicyTimedOut] = PolicyTimedOut) -> Exception:
+        return ChainTimedOut() if self._until >= self._chain_until else kind()
 
 
 def _abandon(policy: Coroutine[Any, Any, Any]) -> None:

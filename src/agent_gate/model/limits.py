@@ -243,6 +243,8 @@ CHAIN_METADATA_BYTES_MAX = 16_384
 CHAIN_GRACE_S = 0.25
 """How long a policy whose time is up may still tidy up."""
 CHAIN_HEALTH_TIMEOUT_S = 2.0
+SCRUB_STRETCH_CHARS = 16_384
+"""Of a response that is looked through for secrets; more than one stretch is not for the event loop."""
 RATE_KEYS_MAX = 100_000
 """Callers that are counted; while all of them are, a new one is refused."""
 RATE_SWEEP_INTERVAL_S = 1.0
@@ -264,6 +266,10 @@ AGENT_CHAINS_KEPT_MAX = 256
 """Chains of requests that are kept ready for the next request like it."""
 AGENT_CHAIN_KEY_BYTES_MAX = 65_536
 """A longer one is made ready each time."""
+AGENT_PIECE_BYTES = 65_536
+"""Of a body that goes back to Envoy."""
+AGENT_KEPT_BYTES_MAX = 268_435_456
+"""Of the bodies that an agent keeps back for their policies, all together."""
 AGENT_DRAIN_S = 5.0
 """How long an agent that ends waits for what is under way."""
 RELAY_CHUNK_BYTES = 65_536

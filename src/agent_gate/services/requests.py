@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.limits import REQUEST_BODY_SHOWN_BYTES_MAX
+from agent_gate.model.secrecy import HIDDEN
 from agent_gate.model.tool import Json
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards.urls import parse_url
 from agent_gate.ports import Hand, HttpRequest
 
 NAME = "http.request"
-HTTP_REQUEST = replace(unregistered(NAME), sensitive=frozenset({"method", "url", "query", "body"}))
+HTTP_REQUEST = replace(
+    unregistered(NAME),
+    sensitive=frozenset({"method", "url", "target", "query", "headers", "credentials", "body"}),
+    secret=frozenset({"credentials"}),
+)
 """What it does is known to whoever performs it: it is taken for an act, unless the policy declares otherwise."""
+UNSEEN = {"unseen": True}
+"""In place of a body that follows the request and was not shown here."""
 
 
 def request_hand() -> Hand:
@@ -29,12 +36,28 @@ def _signatures(args: Mapping[str, Json]) -> tuple[str, ...]:
 def wish_of(agent: Agent, request: HttpRequest) -> CallRequest:
     """In the agent's first project; bound to all of the request, so that what was agreed to is what passes."""
     args: dict[str, Json] = {"method": request.method, "url": request.url}
+    if request.target not in ("", request.url):
+        args["target"] = request.target
     if request.query_params:
         args["query"] = [list(pair) for pair in request.query_params]
-    if request.body:
+    if request.headers or request.credentials:
+        hidden = {name: [HIDDEN] for name, _ in request.credentials}
+        args["headers"] = dict(sorted({**_by_name(request.headers), **hidden}.items()))
+    if request.credentials:
+        args["credentials"] = _by_name(request.credentials)
+    if request.body_unseen:
+        args["body"] = UNSEEN
+    elif request.body:
         args["body"] = _shown(request.body)
     project = next((name for name in agent.projects if name != "*"), "default")
     return CallRequest(agent, NAME, args, project, wait=False)
+
+
+def _by_name(fields: Iterable[tuple[str, str]]) -> dict[str, Json]:
+    by_name: dict[str, Json] = {}
+    for name, value in fields:
+        by_name.setdefault(name, []).append(value)
+    return by_name
 
 
 def _shown(body: bytes) -> Json:

@@ -117,6 +117,13 @@ async def test_the_deadline_of_a_chain_ends_it_with_timeout_whatever_on_failure_
     assert (response.status, response.policy_name, last.began) == (StatusCode.TIMEOUT, "slow", 0)
 
 
+async def test_a_policy_that_blocks_the_loop_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing can stop it; the watchdog says where it is meanwhile, and the chain what it was."""
+    await run((Scripted("waiting", never), "continue"), (Scripted("busy", blocks_the_loop), "continue"), bounds=SOON)
+    told = [record.getMessage() for record in caplog.records if "everybody" in record.getMessage()]
+    assert told == ["policy `busy` held everybody up for its whole time: it must await, or be `blocking`"]
+
+
 async def test_a_chain_without_time_runs_nothing() -> None:
     only = Scripted("only", returns(PASSED))
     response = await run((only, "continue"), deadline_s=0)

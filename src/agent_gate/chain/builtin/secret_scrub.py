@@ -6,6 +6,7 @@ a shape is tried only where it begins, never inside a run that it could have beg
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
@@ -20,6 +21,7 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import InstructionError
 from agent_gate.chain.instruction import Instruction, RemoveHeader, SetBody, SetHeader
 from agent_gate.chain.policy import PASSED, RESPONSE_PHASE, Policy, PolicyResult, StatusCode, object_schema
+from agent_gate.model.limits import SCRUB_STRETCH_CHARS
 from agent_gate.model.secrecy import HIDDEN
 from agent_gate.model.tool import Json
 
@@ -74,7 +76,7 @@ class SecretScrubSettings:
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         reached: dict[re.Pattern[str], int] = {}
-        for last, (length, is_value, shapes) in self.automaton.iter(text):
+        for last, (length, is_value, shapes) in self._words(text):
             start = last - length + 1
             if is_value:
                 yield start, last + 1
@@ -83,6 +85,14 @@ class SecretScrubSettings:
                 if found:
                     reached[shape] = found.end()
                     yield found.span()
+
+    def _words(self, text: str) -> Iterator[tuple[int, tuple[int, bool, tuple[re.Pattern[str], ...]]]]:
+        """Stretch by stretch: while the automaton looks for the next word, no other thread of Python's runs."""
+        search = self.automaton.iter(text[:SCRUB_STRETCH_CHARS])
+        yield from search
+        for start in range(SCRUB_STRETCH_CHARS, len(text), SCRUB_STRETCH_CHARS):
+            search.set(text[start : start + SCRUB_STRETCH_CHARS])
+            yield from search
 
 
 class SecretScrub(Policy[SecretScrubSettings]):
@@ -120,8 +130,15 @@ class SecretScrub(Policy[SecretScrubSettings]):
         encoding = (context.headers.get("content-encoding") or "identity").strip().lower()
         if context.body and encoding != "identity":
             return PolicyResult(StatusCode.POLICY_DENIED, (), "the response is compressed and cannot be looked through")
-        instructions = [*_header_changes(settings, context), *_body_changes(settings, context)]
+        if len(context.body) > SCRUB_STRETCH_CHARS:
+            instructions = await asyncio.to_thread(_changes, settings, context)
+        else:
+            instructions = _changes(settings, context)
         return PolicyResult(instructions=instructions) if instructions else PASSED
+
+
+def _changes(settings: SecretScrubSettings, context: RequestContext) -> list[Instruction]:
+    return [*_header_changes(settings, context), *_body_changes(settings, context)]
 
 
 def _header_changes(settings: SecretScrubSettings, context: RequestContext) -> Iterator[Instruction]:

@@ -17,7 +17,7 @@ from agent_gate.doors.observe.probes import Probes
 from agent_gate.doors.observe.spans import with_spans
 from agent_gate.doors.observe.watchdog import Watchdog
 
-__all__ = ["Observation", "configure_logs", "routes", "secrets_of"]
+__all__ = ["Observation", "Watchdog", "configure_logs", "routes", "secrets_of"]
 
 
 class Observation:

@@ -21,8 +21,8 @@ class Watchdog:
 
     def __init__(
         self,
-        on_lag: Callable[[float], None],
-        on_blocked: Callable[[], None],
+        on_lag: Callable[[float], None] = lambda _: None,
+        on_blocked: Callable[[], None] = lambda: None,
         interval_s: float = LOOP_BEAT_INTERVAL_S,
         blocked_s: float = LOOP_BLOCKED_S,
     ) -> None:

@@ -54,6 +54,8 @@ def context_of(request: pb.PolicyRequest, phase: Phase) -> RequestContext:
         phase=phase,
         # 0 is what protobuf has for nothing.
         response_status=given.response_status or None,
+        raw_query=given.raw_query.decode("latin-1") if given.HasField("raw_query") else None,
+        body_unseen=given.body_unseen,
     )
 
 

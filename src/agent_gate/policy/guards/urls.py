@@ -107,16 +107,26 @@ def parse_url(text: str) -> Url:
     scheme = parts["scheme"].lower()
     if scheme not in DEFAULT_PORTS:
         raise _disguised(f"`{_shown(scheme)}` is not a scheme of http.get", "use https, or http where it is allowed")
-    authority = parts["authority"]
-    if "@" in authority:
-        raise _bad("the URL names a user before the host", "send credentials as a header")
-    found = _AUTHORITY(authority)
-    if found is None or int(found[2] or 1) > 65535:
-        raise _bad(f"`{_shown(authority)}` is not a host with a port", "write host or host:port")
-    host = _literal(found[1]) if found[1].startswith("[") else normal_host(found[1])
-    port = int(found[2]) if found[2] else DEFAULT_PORTS[scheme]
+    host, port = parse_authority(parts["authority"])
     query = parts["query"]
-    return Url(scheme, host, port, _normal_path(parts["path"]), None if query is None else _normal_text(query))
+    return Url(
+        scheme,
+        host,
+        port or DEFAULT_PORTS[scheme],
+        _normal_path(parts["path"]),
+        None if query is None else _normal_text(query),
+    )
+
+
+def parse_authority(text: str) -> tuple[str, int | None]:
+    """The host in its one spelling, and the port where one is named; the same errors as for a URL."""
+    if "@" in text:
+        raise _bad("the URL names a user before the host", "send credentials as a header")
+    found = _AUTHORITY(text)
+    if found is None or int(found[2] or 1) > 65535:
+        raise _bad(f"`{_shown(text)}` is not a host with a port", "write host or host:port")
+    host = _literal(found[1]) if found[1].startswith("[") else normal_host(found[1])
+    return host, int(found[2]) if found[2] else None
 
 
 def _refuse_unreadable(text: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from agent_gate.chain.builtin.gate import GatePolicy
 from agent_gate.chain.context import RequestContext
+from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import StatusCode
 from agent_gate.ports import HttpRequest
 from tests.unit.chain.builtin.asking import FakeJudge, answer_of, ask
@@ -30,11 +31,16 @@ SIGNATURE = "http.request(POST https://api.example.com/v1/items)"
 
 async def test_what_the_rules_allow_passes_and_is_judged_as_the_caller() -> None:
     judge = FakeJudge(allowed=(SIGNATURE,))
-    response = await ask(GatePolicy(judge), {}, a_request(body=b"{}", query_params={"a": "b"}))
+    given = {"query_params": {"a": "b"}, "raw_query": "a=%62", "headers": [("Accept", "*/*"), ("Cookie", "id=7")]}
+    response = await ask(GatePolicy(judge), {}, a_request(body=b"{}", **given))
     assert response.passes
+    url = "https://api.example.com/v1/items"
     assert judge.asked == [
-        HttpRequest("kitchen", SIGNATURE, "POST", "https://api.example.com/v1/items", (("a", "b"),), b"{}")
-    ]
+        HttpRequest(
+            "kitchen", SIGNATURE, "POST", url, (("a", "b"),), b"{}", f"{url}?a=%62", (("accept", "*/*"),),
+            (("cookie", "id=7"),),
+        )
+    ]  # fmt: skip
 
 
 async def test_what_the_rules_deny_is_refused_with_the_reason() -> None:
@@ -93,6 +99,7 @@ async def test_a_request_has_one_signature_however_it_is_spelt(fields: dict[str,
         {"path": "/a?b"},
         {"path": "/a#b"},
         {"path": "/%"},
+        {"path": "/caf\xe9"},
         {"authority": ""},
         {"authority": "user@api.example.com"},
         {"authority": "api.example.com/x"},
@@ -115,6 +122,54 @@ async def test_nobody_is_judged_only_under_a_name_that_the_chain_gives() -> None
     assert judge.asked == []
     assert (await ask(GatePolicy(judge), {"agent_id": "proxy"}, a_request())).passes
     assert judge.asked[0].agent_id == "proxy"
+
+
+HEADERS = [
+    ("X-HTTP-Method-Override", "DELETE"), ("cookie", "id=7"), ("Content-Type", "text/plain"), ("x-request-id", "1"),
+    ("traceparent", "00-1"), ("date", "today"), ("content-length", "2"), ("x-note", "sk-ant-0123456789abcdefghijkl"),
+    ("accept", "a"), ("Accept", "b"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown", "credentials"),
+    [
+        (
+            {},
+            [("accept", "a"), ("accept", "b"), ("content-type", "text/plain"), ("x-http-method-override", "DELETE")],
+            ["cookie", "x-note"],
+        ),
+        (
+            {"ignore_headers": ["Accept", "COOKIE"]},
+            [("content-type", "text/plain"), ("x-http-method-override", "DELETE")],
+            ["x-note"],
+        ),
+        (
+            {"bind_headers": ["Content-Type", "x-request-id"]},
+            [("content-type", "text/plain"), ("x-request-id", "1")],
+            [],
+        ),
+        ({"bind_headers": []}, [], []),
+    ],
+    ids=["all but those of one attempt", "all but some more", "some", "none"],
+)
+async def test_an_approval_rests_on_the_headers_that_the_chain_says(
+    metadata: dict[str, Any], shown: list[tuple[str, str]], credentials: list[str]
+) -> None:
+    judge = FakeJudge()
+    await ask(GatePolicy(judge), metadata, a_request(headers=HEADERS))
+    (asked,) = judge.asked
+    assert (list(asked.headers), [name for name, _ in asked.credentials]) == (shown, credentials)
+    assert "id=7" not in repr(asked)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"bind_headers": ["a"], "ignore_headers": ["b"]}, {"bind_headers": ["Host"]}, {"bind_headers": ["a b"]}],
+)
+async def test_headers_that_cannot_be_bound_are_refused_before_anything_runs(metadata: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        await ask(GatePolicy(FakeJudge()), metadata, a_request())
 
 
 async def test_a_gate_that_cannot_judge_denies() -> None:

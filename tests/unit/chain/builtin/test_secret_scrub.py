@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from base64 import b64encode
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from agent_gate.chain.builtin.secret_scrub import SHAPES, SecretScrub
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import StatusCode
+from agent_gate.model.limits import SCRUB_STRETCH_CHARS
 from tests.unit.chain.builtin.asking import ask
 from tests.unit.chain.scripted import a_response
 
@@ -119,6 +121,23 @@ def test_no_known_value_is_left(parts: list[str]) -> None:
     settings = SecretScrub().prepare({"values": values})
     after = settings.scrubbed("".join(parts))
     assert not any(value in after for value in values)
+
+
+@pytest.mark.parametrize("where", range(-30, 31, 6))
+async def test_a_secret_goes_also_where_one_stretch_ends_and_the_next_begins(where: int) -> None:
+    secret = b"sk-ant-0123456789abcdefghij"
+    before = b" " * (2 * SCRUB_STRETCH_CHARS + where)
+    assert await scrubbed(before + secret + b" " + VALUE.encode()) == before + b"*** ***"
+
+
+async def test_others_go_on_while_a_long_response_is_looked_through() -> None:
+    turns = 0
+    scrubbing = asyncio.ensure_future(scrubbed(b"eyJ" * 100_000))
+    while not scrubbing.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await scrubbing
+    assert turns > 5, "on the loop it would take the turns of one policy"
 
 
 HOSTILE = {

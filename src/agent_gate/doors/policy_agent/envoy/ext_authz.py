@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent_gate.chain.context import Phase
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.instruction import ImmediateResponse
 from agent_gate.doors.policy_agent.envoy.kernel import Kernel, Way, refused_as_invalid
@@ -11,6 +12,7 @@ from agent_gate.doors.policy_agent.envoy.mapping import (
     changes_of,
     fields_of,
     text_option,
+    without_other_hosts,
     without_pseudo,
 )
 from agent_gate.doors.policy_agent.envoy.refusals import refusal
@@ -34,14 +36,18 @@ class Authorization:
     async def check(self, message: pb.CheckRequest, _: Context) -> pb.CheckResponse:
         attributes = message.attributes
         http = attributes.request.http
-        request, body = _request(attributes), http.raw_body or http.body.encode()
+        body = http.raw_body or http.body.encode()
+        try:
+            request = _request(attributes)
+        except InvalidRequest as error:
+            return _denied(refused_as_invalid(error, Phase.REQUEST))
         way = self._kernel.way(request, attributes.context_extensions.get("route", ""))
         if isinstance(way, Way):
             way = _unfit(way, request, body) or way
         if isinstance(way, ImmediateResponse):
             return _denied(way)
         try:
-            context = request.context(body)
+            context = request.context(body, body_unseen=_is_body_missing(request, body))
         except InvalidRequest as error:
             return _denied(refused_as_invalid(error, way.request.phase))
         judged = await self._kernel.judge(way.request, context, request.id)
@@ -77,7 +83,7 @@ def _request(attributes: pb.AttributeContext) -> Request:
         http.scheme,
         http.host,
         attributes.source.address.socket_address.address,
-        without_pseudo(fields),
+        without_other_hosts(without_pseudo(fields), http.host),
     )
 
 

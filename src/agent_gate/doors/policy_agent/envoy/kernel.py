@@ -17,9 +17,11 @@ from agent_gate.chain.registry import Registry
 from agent_gate.config import ChainPolicyConfig, PolicyAgentConfig
 from agent_gate.doors.policy_agent.envoy.mapping import Request
 from agent_gate.doors.policy_agent.envoy.refusals import refusal, refusal_of
-from agent_gate.doors.policy_agent.envoy.routes import AmbiguousPath, Asked, Routes
+from agent_gate.doors.policy_agent.envoy.room import Room
+from agent_gate.doors.policy_agent.envoy.routes import Asked, Routes, Unclear
 from agent_gate.doors.policy_agent.methods import Busy
 from agent_gate.doors.policy_agent.running import Running
+from agent_gate.model.limits import AGENT_KEPT_BYTES_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +53,7 @@ class Kernel:
     ) -> None:
         """ConfigError where a chain that a route names cannot be used."""
         self._executor, self._running = executor, running
+        self.room, self.body_bytes_max = Room(AGENT_KEPT_BYTES_MAX), executor.bounds.body_bytes_max
         self._routes = Routes(settings.routes)
         names = {route.chain for route in settings.routes}
         self._chains = {name: configured(name, refs_of(chains[name]), registry, executor) for name in names}
@@ -59,8 +62,8 @@ class Kernel:
         """What this request has to go through; without a chain for it there is no way."""
         try:
             route = self._routes.find(Asked(route_name, request.authority, request.path))
-        except AmbiguousPath:
-            return refusal(400, "the path can be read in more than one way")
+        except Unclear as unclear:
+            return refusal(400, str(unclear))
         if route is None:
             _log.warning("no route of policy_agent.routes fits a request of Envoy's route `%s`: denied", route_name)
             return refusal(403, "no policy speaks for this request")

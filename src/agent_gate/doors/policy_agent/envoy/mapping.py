@@ -35,26 +35,40 @@ class Request:
     def id(self) -> str:
         return next((value for name, value in self.headers if name == "x-request-id"), "")
 
-    def context(self, body: bytes) -> RequestContext:
+    @property
+    def is_upgrade(self) -> bool:
+        """Whether what follows the headers is no body, but another protocol."""
+        return self.method == "CONNECT" or any(name.lower() == "upgrade" for name, _ in self.headers)
+
+    def context(self, body: bytes, *, body_unseen: bool = False) -> RequestContext:
         """In the request phase."""
-        return self._context(self.headers, body)
+        return self._context(self.headers, body, body_unseen=body_unseen)
 
     def response_context(self, status: int, headers: Sequence[Field], body: bytes, state: State) -> RequestContext:
         """In the response phase, with what the request phase left."""
         return self._context(headers, body, state, status)
 
     def _context(
-        self, headers: Sequence[Field], body: bytes, state: State | None = None, status: int | None = None
+        self,
+        headers: Sequence[Field],
+        body: bytes,
+        state: State | None = None,
+        status: int | None = None,
+        *,
+        body_unseen: bool = False,
     ) -> RequestContext:
+        _, mark, query = self.target.partition("?")
         return RequestContext.create(
             method=self.method,
             path=self.path,
             scheme=self.scheme,
             authority=self.authority,
-            query_params=_query_params(self.target.partition("?")[2]),
+            query_params=_query_params(query),
+            raw_query=query if mark else None,
             client_ip=self.client_ip,
             headers=headers,
             body=body,
+            body_unseen=body_unseen,
             state=state,
             phase=Phase.REQUEST if status is None else Phase.RESPONSE,
             response_status=status,
@@ -66,6 +80,36 @@ def _query_params(query: str) -> list[tuple[str, str]]:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=_QUERY_PARAMS_MAX)
     except ValueError:
         raise InvalidRequest("the query has too many parameters", suggestion="send fewer") from None
+
+
+def request_of(headers: pb.HttpHeaders, source: str) -> Request:
+    """InvalidRequest where one line says two things."""
+    fields = fields_of(headers.headers.headers)
+    pseudo = [(name, value) for name, value in fields if name.startswith(":")]
+    line = dict(pseudo)
+    if len(line) < len(pseudo):
+        raise InvalidRequest("a pseudo header comes twice", suggestion="send each once")
+    authority = line.get(":authority", "")
+    return Request(
+        line.get(":method", ""),
+        line.get(":path", ""),
+        line.get(":scheme", ""),
+        authority,
+        host_of(source),
+        without_other_hosts(without_pseudo(fields), authority),
+    )
+
+
+def status_of(fields: Sequence[Field]) -> int | None:
+    text = next((value for name, value in fields if name == ":status"), "")
+    return int(text) if len(text) == 3 and text.isascii() and text.isdigit() else None
+
+
+def without_other_hosts(fields: Sequence[Field], authority: str) -> Sequence[Field]:
+    """The fields; InvalidRequest where a `Host` names another authority than the one that is routed by."""
+    if any(name.lower() == "host" and value != authority for name, value in fields):
+        raise InvalidRequest("the request names two hosts", suggestion="send one")
+    return fields
 
 
 def fields_of(headers: Iterable[pb.HeaderValue]) -> list[Field]:

@@ -33,3 +33,7 @@ def refusal_of(response: Response, phase: Phase) -> ImmediateResponse | None:
     code = response.status if response.status in _STATUS else StatusCode.POLICY_ERROR
     status = _STATUS[code] if phase is Phase.REQUEST else BAD_GATEWAY
     return refusal(status, _WORDS[code])
+
+
+def too_large(phase: Phase) -> ImmediateResponse:
+    return refusal(413 if phase is Phase.REQUEST else BAD_GATEWAY, "the body is too large to be checked")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_gate.config import RouteConfig
+from agent_gate.model.errors import ConfigError, GateError
+from agent_gate.policy.guards.urls import parse_authority
 
 _AMBIGUOUS = re.compile(
     r"//|\\|;|/\.\.?(?:/|\Z)|%(?:[01][0-9a-f]|2[5def]|3[0-9b]|[46][1-9a-f]|[57][0-9a]|5[cf]|7[ef])", re.I
@@ -16,6 +18,7 @@ _AMBIGUOUS = re.compile(
 Empty and dotted segments, backslashes, parameters; escapes of control characters, of letters, digits and `-._~`, and of
 `%`, `/`, `;` and `\\` itself.
 """
+_NO_AUTHORITY = "the authority is not a host with a port"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,36 +30,47 @@ class Asked:
     path: str
 
 
-class AmbiguousPath(Exception):
-    """A path that could mean another one behind Envoy, where paths decide."""
+class Unclear(Exception):
+    """A request that Envoy, the policies or the server behind could take for another one; the text is for the client.
+
+    Paths where paths decide; authorities always, because Envoy's own routes go by them.
+    """
 
 
 class Routes:
     def __init__(self, routes: Sequence[RouteConfig]) -> None:
-        self._routes = routes
+        self._routes = [(route, _wanted(route.authority) if route.authority else "") for route in routes]
         self._by_path = any(route.path for route in routes)
 
     def find(self, asked: Asked) -> RouteConfig | None:
-        """The first that fits."""
+        """The first that fits; Unclear where that could be another one for somebody else."""
         if self._by_path and _AMBIGUOUS.search(asked.path):
-            raise AmbiguousPath
+            raise Unclear("the path can be read in more than one way")
         host = _host(asked.authority)
-        for route in self._routes:
-            if (
-                route.route in ("", asked.route)
-                and _fits_host(route.authority.lower(), host)
-                and _begins_with(asked.path, route.path)
-            ):
+        for route, wanted in self._routes:
+            if route.route in ("", asked.route) and _fits_host(wanted, host) and _begins_with(asked.path, route.path):
                 return route
         return None
 
 
 def _host(authority: str) -> str:
-    host = authority.lower()
-    if not host.endswith("]"):
-        name, separator, port = host.rpartition(":")
-        host = name if separator and port.isdecimal() else host
-    return host.strip("[]").removesuffix(".")
+    """In one spelling: lower case, without port and final dot, an address as it is written shortest."""
+    try:
+        if not authority.isascii():
+            raise Unclear(_NO_AUTHORITY)
+        return parse_authority(authority)[0]
+    except GateError:
+        raise Unclear(_NO_AUTHORITY) from None
+
+
+def _wanted(authority: str) -> str:
+    """The host of a route in that spelling; `*.shop.test` keeps its star."""
+    host = authority.removeprefix("*.")
+    star = authority.removesuffix(host)
+    try:
+        return star + parse_authority(host)[0]
+    except GateError as error:
+        raise ConfigError(f"policy_agent.routes: authority {authority!a}: {error.problem.detail}") from None
 
 
 def _fits_host(wanted: str, host: str) -> bool:

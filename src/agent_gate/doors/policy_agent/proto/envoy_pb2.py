@@ -26,7 +26,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import wrappers_pb2 as google_dot_protobuf_dot_wrappers__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n/agent_gate/doors/policy_agent/proto/envoy.proto\x12\x12\x61gentgate.envoy.v3\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1egoogle/protobuf/wrappers.proto\"<\n\x0bHeaderValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x11\n\traw_value\x18\x03 \x01(\x0c\"=\n\tHeaderMap\x12\x30\n\x07headers\x18\x01 \x03(\x0b\x32\x1f.agentgate.envoy.v3.HeaderValue\"\xda\x02\n\x11HeaderValueOption\x12/\n\x06header\x18\x01 \x01(\x0b\x32\x1f.agentgate.envoy.v3.HeaderValue\x12*\n\x06\x61ppend\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.BoolValue\x12O\n\rappend_action\x18\x03 \x01(\x0e\x32\x38.agentgate.envoy.v3.HeaderValueOption.HeaderAppendAction\x12\x18\n\x10keep_empty_value\x18\x04 \x01(\x08\"}\n\x12HeaderAppendAction\x12\x1b\n\x17\x41PPEND_IF_EXISTS_OR_ADD\x10\x00\x12\x11\n\rADD_IF_ABSENT\x10\x01\x12\x1e\n\x1aOVERWRITE_IF_EXISTS_OR_ADD\x10\x02\x12\x17\n\x13OVERWRITE_IF_EXISTS\x10\x03\"\x1a\n\nHttpStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\"\x80\x01\n\x0eProcessingMode\"n\n\x0c\x42odySendMode\x12\x08\n\x04NONE\x10\x00\x12\x0c\n\x08STREAMED\x10\x01\x12\x0c\n\x08\x42UFFERED\x10\x02\x12\x14\n\x10\x42UFFERED_PARTIAL\x10\x03\x12\x18\n\x14\x46ULL_DUPLEX_STREAMED\x10\x04\x12\x08\n\x04GRPC\x10\x05\"\xe7\x01\n\x15ProtocolConfiguration\x12J\n\x11request_body_mode\x18\x01 \x01(\x0e\x32/.agentgate.envoy.v3.ProcessingMode.BodySendMode\x12K\n\x12response_body_mode\x18\x02 \x01(\x0e\x32/.agentgate.envoy.v3.ProcessingMode.BodySendMode\x12\x35\n-send_body_without_waiting_for_header_response\x18\x03 \x01(\x08\"T\n\x0bHttpHeaders\x12.\n\x07headers\x18\x01 \x01(\x0b\x32\x1d.agentgate.envoy.v3.HeaderMap\x12\x15\n\rend_of_stream\x18\x03 \x01(\x08\"/\n\x08HttpBody\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x15\n\rend_of_stream\x18\x02 \x01(\x08\"?\n\x0cHttpTrailers\x12/\n\x08trailers\x18\x01 \x01(\x0b\x32\x1d.agentgate.envoy.v3.HeaderMap\"\xf8\x04\n\x11ProcessingRequest\x12:\n\x0frequest_headers\x18\x02 \x01(\x0b\x32\x1f.agentgate.envoy.v3.HttpHeadersH\x00\x12;\n\x10response_headers\x18\x03 \x01(\x0b\x32\x1f.agentgate.envoy.v3.HttpHeadersH\x00\x12\x34\n\x0crequest_body\x18\x04 \x01(\x0b\x32\x1c.agentgate.envoy.v3.HttpBodyH\x00\x12\x35\n\rresponse_body\x18\x05 \x01(\x0b\x32\x1c.agentgate.envoy.v3.HttpBodyH\x00\x12<\n\x10request_trailers\x18\x06 \x01(\x0b\x32 .agentgate.envoy.v3.HttpTrailersH\x00\x12=\n\x11response_trailers\x18\x07 \x01(\x0b\x32 .agentgate.envoy.v3.HttpTrailersH\x00\x12I\n\nattributes\x18\t \x03(\x0b\x32\x35.agentgate.envoy.v3.ProcessingRequest.AttributesEntry\x12\x1a\n\x12observability_mode\x18\n \x01(\x08\x12\x42\n\x0fprotocol_config\x18\x0b \x01(\x0b\x32).agentgate.envoy.v3.ProtocolConfiguration\x1aJ\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct:\x02\x38\x01\x42\t\n\x07request\"d\n\x0eHeaderMutation\x12:\n\x0bset_headers\x18\x01 \x03(\x0b\x32%.agentgate.envoy.v3.HeaderValueOption\x12\x16\n\x0eremove_headers\x18\x02 \x03(\t\"@\n\x0c\x42odyMutation\x12\x0e\n\x04\x62ody\x18\x01 \x01(\x0cH\x00\x12\x14\n\nclear_body\x18\x02 \x01(\x08H\x00\x42\n\n\x08mutation\"\x83\x02\n\x0e\x43ommonResponse\x12\x41\n\x06status\x18\x01 \x01(\x0e\x32\x31.agentgate.envoy.v3.CommonResponse.ResponseStatus\x12;\n\x0fheader_mutation\x18\x02 \x01(\x0b\x32\".agentgate.envoy.v3.HeaderMutation\x12\x37\n\rbody_mutation\x18\x03 \x01(\x0b\x32 .agentgate.envoy.v3.BodyMutation\"8\n\x0eResponseStatus\x12\x0c\n\x08\x43ONTINUE\x10\x00\x12\x18\n\x14\x43ONTINUE_AND_REPLACE\x10\x01\"G\n\x0fHeadersResponse\x12\x34\n\x08response\x18\x01 \x01(\x0b\x32\".agentgate.envoy.v3.CommonResponse\"D\n\x0c\x42odyResponse\x12\x34\n\x08response\x18\x01 \x01(\x0b\x32\".agentgate.envoy.v3.CommonResponse\"\x12\n\x10TrailersResponse\"\x97\x01\n\x11ImmediateResponse\x12.\n\x06status\x18\x01 \x01(\x0b\x32\x1e.agentgate.envoy.v3.HttpStatus\x12\x33\n\x07headers\x18\x02 \x01(\x0b\x32\".agentgate.envoy.v3.HeaderMutation\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x0f\n\x07\x64\x65tails\x18\x05 \x01(\t\"\xe0\x03\n\x12ProcessingResponse\x12>\n\x0frequest_headers\x18\x01 \x01(\x0b\x32#.agentgate.envoy.v3.HeadersResponseH\x00\x12?\n\x10response_headers\x18\x02 \x01(\x0b\x32#.agentgate.envoy.v3.HeadersResponseH\x00\x12\x38\n\x0crequest_body\x18\x03 \x01(\x0b\x32 .agentgate.envoy.v3.BodyResponseH\x00\x12\x39\n\rresponse_body\x18\x04 \x01(\x0b\x32 .agentgate.envoy.v3.BodyResponseH\x00\x12@\n\x10request_trailers\x18\x05 \x01(\x0b\x32$.agentgate.envoy.v3.TrailersResponseH\x00\x12\x41\n\x11response_trailers\x18\x06 \x01(\x0b\x32$.agentgate.envoy.v3.TrailersResponseH\x00\x12\x43\n\x12immediate_response\x18\x07 \x01(\x0b\x32%.agentgate.envoy.v3.ImmediateResponseH\x00\x42\n\n\x08response\" \n\rSocketAddress\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"Q\n\x07\x41\x64\x64ress\x12;\n\x0esocket_address\x18\x01 \x01(\x0b\x32!.agentgate.envoy.v3.SocketAddressH\x00\x42\t\n\x07\x61\x64\x64ress\"\xcb\x05\n\x10\x41ttributeContext\x12\x39\n\x06source\x18\x01 \x01(\x0b\x32).agentgate.envoy.v3.AttributeContext.Peer\x12=\n\x07request\x18\x04 \x01(\x0b\x32,.agentgate.envoy.v3.AttributeContext.Request\x12W\n\x12\x63ontext_extensions\x18\n \x03(\x0b\x32;.agentgate.envoy.v3.AttributeContext.ContextExtensionsEntry\x1a\x34\n\x04Peer\x12,\n\x07\x61\x64\x64ress\x18\x01 \x01(\x0b\x32\x1b.agentgate.envoy.v3.Address\x1a\xa8\x02\n\x0bHttpRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12N\n\x07headers\x18\x03 \x03(\x0b\x32=.agentgate.envoy.v3.AttributeContext.HttpRequest.HeadersEntry\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0c\n\x04host\x18\x05 \x01(\t\x12\x0e\n\x06scheme\x18\x06 \x01(\t\x12\x0c\n\x04\x62ody\x18\x0b \x01(\t\x12\x10\n\x08raw_body\x18\x0c \x01(\x0c\x12\x31\n\nheader_map\x18\r \x01(\x0b\x32\x1d.agentgate.envoy.v3.HeaderMap\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aI\n\x07Request\x12>\n\x04http\x18\x02 \x01(\x0b\x32\x30.agentgate.envoy.v3.AttributeContext.HttpRequest\x1a\x38\n\x16\x43ontextExtensionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"H\n\x0c\x43heckRequest\x12\x38\n\nattributes\x18\x01 \x01(\x0b\x32$.agentgate.envoy.v3.AttributeContext\"*\n\tRpcStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x8a\x01\n\x12\x44\x65niedHttpResponse\x12.\n\x06status\x18\x01 \x01(\x0b\x32\x1e.agentgate.envoy.v3.HttpStatus\x12\x36\n\x07headers\x18\x02 \x03(\x0b\x32%.agentgate.envoy.v3.HeaderValueOption\x12\x0c\n\x04\x62ody\x18\x03 \x01(\t\"c\n\x0eOkHttpResponse\x12\x36\n\x07headers\x18\x02 \x03(\x0b\x32%.agentgate.envoy.v3.HeaderValueOption\x12\x19\n\x11headers_to_remove\x18\x05 \x03(\t\"\xcd\x01\n\rCheckResponse\x12-\n\x06status\x18\x01 \x01(\x0b\x32\x1d.agentgate.envoy.v3.RpcStatus\x12\x41\n\x0f\x64\x65nied_response\x18\x02 \x01(\x0b\x32&.agentgate.envoy.v3.DeniedHttpResponseH\x00\x12\x39\n\x0bok_response\x18\x03 \x01(\x0b\x32\".agentgate.envoy.v3.OkHttpResponseH\x00\x42\x0f\n\rhttp_response2q\n\x11\x45xternalProcessor\x12\\\n\x07Process\x12%.agentgate.envoy.v3.ProcessingRequest\x1a&.agentgate.envoy.v3.ProcessingResponse(\x01\x30\x01\x32]\n\rAuthorization\x12L\n\x05\x43heck\x12 .agentgate.envoy.v3.CheckRequest\x1a!.agentgate.envoy.v3.CheckResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n/agent_gate/doors/policy_agent/proto/envoy.proto\x12\x12\x61gentgate.envoy.v3\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1egoogle/protobuf/wrappers.proto\"<\n\x0bHeaderValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x11\n\traw_value\x18\x03 \x01(\x0c\"=\n\tHeaderMap\x12\x30\n\x07headers\x18\x01 \x03(\x0b\x32\x1f.agentgate.envoy.v3.HeaderValue\"\xda\x02\n\x11HeaderValueOption\x12/\n\x06header\x18\x01 \x01(\x0b\x32\x1f.agentgate.envoy.v3.HeaderValue\x12*\n\x06\x61ppend\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.BoolValue\x12O\n\rappend_action\x18\x03 \x01(\x0e\x32\x38.agentgate.envoy.v3.HeaderValueOption.HeaderAppendAction\x12\x18\n\x10keep_empty_value\x18\x04 \x01(\x08\"}\n\x12HeaderAppendAction\x12\x1b\n\x17\x41PPEND_IF_EXISTS_OR_ADD\x10\x00\x12\x11\n\rADD_IF_ABSENT\x10\x01\x12\x1e\n\x1aOVERWRITE_IF_EXISTS_OR_ADD\x10\x02\x12\x17\n\x13OVERWRITE_IF_EXISTS\x10\x03\"\x1a\n\nHttpStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\"\x80\x01\n\x0eProcessingMode\"n\n\x0c\x42odySendMode\x12\x08\n\x04NONE\x10\x00\x12\x0c\n\x08STREAMED\x10\x01\x12\x0c\n\x08\x42UFFERED\x10\x02\x12\x14\n\x10\x42UFFERED_PARTIAL\x10\x03\x12\x18\n\x14\x46ULL_DUPLEX_STREAMED\x10\x04\x12\x08\n\x04GRPC\x10\x05\"\xe7\x01\n\x15ProtocolConfiguration\x12J\n\x11request_body_mode\x18\x01 \x01(\x0e\x32/.agentgate.envoy.v3.ProcessingMode.BodySendMode\x12K\n\x12response_body_mode\x18\x02 \x01(\x0e\x32/.agentgate.envoy.v3.ProcessingMode.BodySendMode\x12\x35\n-send_body_without_waiting_for_header_response\x18\x03 \x01(\x08\"T\n\x0bHttpHeaders\x12.\n\x07headers\x18\x01 \x01(\x0b\x32\x1d.agentgate.envoy.v3.HeaderMap\x12\x15\n\rend_of_stream\x18\x03 \x01(\x08\"/\n\x08HttpBody\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x15\n\rend_of_stream\x18\x02 \x01(\x08\"?\n\x0cHttpTrailers\x12/\n\x08trailers\x18\x01 \x01(\x0b\x32\x1d.agentgate.envoy.v3.HeaderMap\"\xf8\x04\n\x11ProcessingRequest\x12:\n\x0frequest_headers\x18\x02 \x01(\x0b\x32\x1f.agentgate.envoy.v3.HttpHeadersH\x00\x12;\n\x10response_headers\x18\x03 \x01(\x0b\x32\x1f.agentgate.envoy.v3.HttpHeadersH\x00\x12\x34\n\x0crequest_body\x18\x04 \x01(\x0b\x32\x1c.agentgate.envoy.v3.HttpBodyH\x00\x12\x35\n\rresponse_body\x18\x05 \x01(\x0b\x32\x1c.agentgate.envoy.v3.HttpBodyH\x00\x12<\n\x10request_trailers\x18\x06 \x01(\x0b\x32 .agentgate.envoy.v3.HttpTrailersH\x00\x12=\n\x11response_trailers\x18\x07 \x01(\x0b\x32 .agentgate.envoy.v3.HttpTrailersH\x00\x12I\n\nattributes\x18\t \x03(\x0b\x32\x35.agentgate.envoy.v3.ProcessingRequest.AttributesEntry\x12\x1a\n\x12observability_mode\x18\n \x01(\x08\x12\x42\n\x0fprotocol_config\x18\x0b \x01(\x0b\x32).agentgate.envoy.v3.ProtocolConfiguration\x1aJ\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.google.protobuf.Struct:\x02\x38\x01\x42\t\n\x07request\"d\n\x0eHeaderMutation\x12:\n\x0bset_headers\x18\x01 \x03(\x0b\x32%.agentgate.envoy.v3.HeaderValueOption\x12\x16\n\x0eremove_headers\x18\x02 \x03(\t\";\n\x14StreamedBodyResponse\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x15\n\rend_of_stream\x18\x02 \x01(\x08\"\x87\x01\n\x0c\x42odyMutation\x12\x0e\n\x04\x62ody\x18\x01 \x01(\x0cH\x00\x12\x14\n\nclear_body\x18\x02 \x01(\x08H\x00\x12\x45\n\x11streamed_response\x18\x03 \x01(\x0b\x32(.agentgate.envoy.v3.StreamedBodyResponseH\x00\x42\n\n\x08mutation\"\x83\x02\n\x0e\x43ommonResponse\x12\x41\n\x06status\x18\x01 \x01(\x0e\x32\x31.agentgate.envoy.v3.CommonResponse.ResponseStatus\x12;\n\x0fheader_mutation\x18\x02 \x01(\x0b\x32\".agentgate.envoy.v3.HeaderMutation\x12\x37\n\rbody_mutation\x18\x03 \x01(\x0b\x32 .agentgate.envoy.v3.BodyMutation\"8\n\x0eResponseStatus\x12\x0c\n\x08\x43ONTINUE\x10\x00\x12\x18\n\x14\x43ONTINUE_AND_REPLACE\x10\x01\"G\n\x0fHeadersResponse\x12\x34\n\x08response\x18\x01 \x01(\x0b\x32\".agentgate.envoy.v3.CommonResponse\"D\n\x0c\x42odyResponse\x12\x34\n\x08response\x18\x01 \x01(\x0b\x32\".agentgate.envoy.v3.CommonResponse\"\x12\n\x10TrailersResponse\"\x97\x01\n\x11ImmediateResponse\x12.\n\x06status\x18\x01 \x01(\x0b\x32\x1e.agentgate.envoy.v3.HttpStatus\x12\x33\n\x07headers\x18\x02 \x01(\x0b\x32\".agentgate.envoy.v3.HeaderMutation\x12\x0c\n\x04\x62ody\x18\x03 \x01(\x0c\x12\x0f\n\x07\x64\x65tails\x18\x05 \x01(\t\"\xe0\x03\n\x12ProcessingResponse\x12>\n\x0frequest_headers\x18\x01 \x01(\x0b\x32#.agentgate.envoy.v3.HeadersResponseH\x00\x12?\n\x10response_headers\x18\x02 \x01(\x0b\x32#.agentgate.envoy.v3.HeadersResponseH\x00\x12\x38\n\x0crequest_body\x18\x03 \x01(\x0b\x32 .agentgate.envoy.v3.BodyResponseH\x00\x12\x39\n\rresponse_body\x18\x04 \x01(\x0b\x32 .agentgate.envoy.v3.BodyResponseH\x00\x12@\n\x10request_trailers\x18\x05 \x01(\x0b\x32$.agentgate.envoy.v3.TrailersResponseH\x00\x12\x41\n\x11response_trailers\x18\x06 \x01(\x0b\x32$.agentgate.envoy.v3.TrailersResponseH\x00\x12\x43\n\x12immediate_response\x18\x07 \x01(\x0b\x32%.agentgate.envoy.v3.ImmediateResponseH\x00\x42\n\n\x08response\" \n\rSocketAddress\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\"Q\n\x07\x41\x64\x64ress\x12;\n\x0esocket_address\x18\x01 \x01(\x0b\x32!.agentgate.envoy.v3.SocketAddressH\x00\x42\t\n\x07\x61\x64\x64ress\"\xcb\x05\n\x10\x41ttributeContext\x12\x39\n\x06source\x18\x01 \x01(\x0b\x32).agentgate.envoy.v3.AttributeContext.Peer\x12=\n\x07request\x18\x04 \x01(\x0b\x32,.agentgate.envoy.v3.AttributeContext.Request\x12W\n\x12\x63ontext_extensions\x18\n \x03(\x0b\x32;.agentgate.envoy.v3.AttributeContext.ContextExtensionsEntry\x1a\x34\n\x04Peer\x12,\n\x07\x61\x64\x64ress\x18\x01 \x01(\x0b\x32\x1b.agentgate.envoy.v3.Address\x1a\xa8\x02\n\x0bHttpRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12N\n\x07headers\x18\x03 \x03(\x0b\x32=.agentgate.envoy.v3.AttributeContext.HttpRequest.HeadersEntry\x12\x0c\n\x04path\x18\x04 \x01(\t\x12\x0c\n\x04host\x18\x05 \x01(\t\x12\x0e\n\x06scheme\x18\x06 \x01(\t\x12\x0c\n\x04\x62ody\x18\x0b \x01(\t\x12\x10\n\x08raw_body\x18\x0c \x01(\x0c\x12\x31\n\nheader_map\x18\r \x01(\x0b\x32\x1d.agentgate.envoy.v3.HeaderMap\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1aI\n\x07Request\x12>\n\x04http\x18\x02 \x01(\x0b\x32\x30.agentgate.envoy.v3.AttributeContext.HttpRequest\x1a\x38\n\x16\x43ontextExtensionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"H\n\x0c\x43heckRequest\x12\x38\n\nattributes\x18\x01 \x01(\x0b\x32$.agentgate.envoy.v3.AttributeContext\"*\n\tRpcStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\"\x8a\x01\n\x12\x44\x65niedHttpResponse\x12.\n\x06status\x18\x01 \x01(\x0b\x32\x1e.agentgate.envoy.v3.HttpStatus\x12\x36\n\x07headers\x18\x02 \x03(\x0b\x32%.agentgate.envoy.v3.HeaderValueOption\x12\x0c\n\x04\x62ody\x18\x03 \x01(\t\"c\n\x0eOkHttpResponse\x12\x36\n\x07headers\x18\x02 \x03(\x0b\x32%.agentgate.envoy.v3.HeaderValueOption\x12\x19\n\x11headers_to_remove\x18\x05 \x03(\t\"\xcd\x01\n\rCheckResponse\x12-\n\x06status\x18\x01 \x01(\x0b\x32\x1d.agentgate.envoy.v3.RpcStatus\x12\x41\n\x0f\x64\x65nied_response\x18\x02 \x01(\x0b\x32&.agentgate.envoy.v3.DeniedHttpResponseH\x00\x12\x39\n\x0bok_response\x18\x03 \x01(\x0b\x32\".agentgate.envoy.v3.OkHttpResponseH\x00\x42\x0f\n\rhttp_response2q\n\x11\x45xternalProcessor\x12\\\n\x07Process\x12%.agentgate.envoy.v3.ProcessingRequest\x1a&.agentgate.envoy.v3.ProcessingResponse(\x01\x30\x01\x32]\n\rAuthorization\x12L\n\x05\x43heck\x12 .agentgate.envoy.v3.CheckRequest\x1a!.agentgate.envoy.v3.CheckResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -67,50 +67,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROCESSINGREQUEST_ATTRIBUTESENTRY']._serialized_end=1822
   _globals['_HEADERMUTATION']._serialized_start=1835
   _globals['_HEADERMUTATION']._serialized_end=1935
-  _globals['_BODYMUTATION']._serialized_start=1937
-  _globals['_BODYMUTATION']._serialized_end=2001
-  _globals['_COMMONRESPONSE']._serialized_start=2004
-  _globals['_COMMONRESPONSE']._serialized_end=2263
-  _globals['_COMMONRESPONSE_RESPONSESTATUS']._serialized_start=2207
-  _globals['_COMMONRESPONSE_RESPONSESTATUS']._serialized_end=2263
-  _globals['_HEADERSRESPONSE']._serialized_start=2265
-  _globals['_HEADERSRESPONSE']._serialized_end=2336
-  _globals['_BODYRESPONSE']._serialized_start=2338
-  _globals['_BODYRESPONSE']._serialized_end=2406
-  _globals['_TRAILERSRESPONSE']._serialized_start=2408
-  _globals['_TRAILERSRESPONSE']._serialized_end=2426
-  _globals['_IMMEDIATERESPONSE']._serialized_start=2429
-  _globals['_IMMEDIATERESPONSE']._serialized_end=2580
-  _globals['_PROCESSINGRESPONSE']._serialized_start=2583
-  _globals['_PROCESSINGRESPONSE']._serialized_end=3063
-  _globals['_SOCKETADDRESS']._serialized_start=3065
-  _globals['_SOCKETADDRESS']._serialized_end=3097
-  _globals['_ADDRESS']._serialized_start=3099
-  _globals['_ADDRESS']._serialized_end=3180
-  _globals['_ATTRIBUTECONTEXT']._serialized_start=3183
-  _globals['_ATTRIBUTECONTEXT']._serialized_end=3898
-  _globals['_ATTRIBUTECONTEXT_PEER']._serialized_start=3414
-  _globals['_ATTRIBUTECONTEXT_PEER']._serialized_end=3466
-  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST']._serialized_start=3469
-  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST']._serialized_end=3765
-  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST_HEADERSENTRY']._serialized_start=3719
-  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST_HEADERSENTRY']._serialized_end=3765
-  _globals['_ATTRIBUTECONTEXT_REQUEST']._serialized_start=3767
-  _globals['_ATTRIBUTECONTEXT_REQUEST']._serialized_end=3840
-  _globals['_ATTRIBUTECONTEXT_CONTEXTEXTENSIONSENTRY']._serialized_start=3842
-  _globals['_ATTRIBUTECONTEXT_CONTEXTEXTENSIONSENTRY']._serialized_end=3898
-  _globals['_CHECKREQUEST']._serialized_start=3900
-  _globals['_CHECKREQUEST']._serialized_end=3972
-  _globals['_RPCSTATUS']._serialized_start=3974
-  _globals['_RPCSTATUS']._serialized_end=4016
-  _globals['_DENIEDHTTPRESPONSE']._serialized_start=4019
-  _globals['_DENIEDHTTPRESPONSE']._serialized_end=4157
-  _globals['_OKHTTPRESPONSE']._serialized_start=4159
-  _globals['_OKHTTPRESPONSE']._serialized_end=4258
-  _globals['_CHECKRESPONSE']._serialized_start=4261
-  _globals['_CHECKRESPONSE']._serialized_end=4466
-  _globals['_EXTERNALPROCESSOR']._serialized_start=4468
-  _globals['_EXTERNALPROCESSOR']._serialized_end=4581
-  _globals['_AUTHORIZATION']._serialized_start=4583
-  _globals['_AUTHORIZATION']._serialized_end=4676
+  _globals['_STREAMEDBODYRESPONSE']._serialized_start=1937
+  _globals['_STREAMEDBODYRESPONSE']._serialized_end=1996
+  _globals['_BODYMUTATION']._serialized_start=1999
+  _globals['_BODYMUTATION']._serialized_end=2134
+  _globals['_COMMONRESPONSE']._serialized_start=2137
+  _globals['_COMMONRESPONSE']._serialized_end=2396
+  _globals['_COMMONRESPONSE_RESPONSESTATUS']._serialized_start=2340
+  _globals['_COMMONRESPONSE_RESPONSESTATUS']._serialized_end=2396
+  _globals['_HEADERSRESPONSE']._serialized_start=2398
+  _globals['_HEADERSRESPONSE']._serialized_end=2469
+  _globals['_BODYRESPONSE']._serialized_start=2471
+  _globals['_BODYRESPONSE']._serialized_end=2539
+  _globals['_TRAILERSRESPONSE']._serialized_start=2541
+  _globals['_TRAILERSRESPONSE']._serialized_end=2559
+  _globals['_IMMEDIATERESPONSE']._serialized_start=2562
+  _globals['_IMMEDIATERESPONSE']._serialized_end=2713
+  _globals['_PROCESSINGRESPONSE']._serialized_start=2716
+  _globals['_PROCESSINGRESPONSE']._serialized_end=3196
+  _globals['_SOCKETADDRESS']._serialized_start=3198
+  _globals['_SOCKETADDRESS']._serialized_end=3230
+  _globals['_ADDRESS']._serialized_start=3232
+  _globals['_ADDRESS']._serialized_end=3313
+  _globals['_ATTRIBUTECONTEXT']._serialized_start=3316
+  _globals['_ATTRIBUTECONTEXT']._serialized_end=4031
+  _globals['_ATTRIBUTECONTEXT_PEER']._serialized_start=3547
+  _globals['_ATTRIBUTECONTEXT_PEER']._serialized_end=3599
+  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST']._serialized_start=3602
+  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST']._serialized_end=3898
+  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST_HEADERSENTRY']._serialized_start=3852
+  _globals['_ATTRIBUTECONTEXT_HTTPREQUEST_HEADERSENTRY']._serialized_end=3898
+  _globals['_ATTRIBUTECONTEXT_REQUEST']._serialized_start=3900
+  _globals['_ATTRIBUTECONTEXT_REQUEST']._serialized_end=3973
+  _globals['_ATTRIBUTECONTEXT_CONTEXTEXTENSIONSENTRY']._serialized_start=3975
+  _globals['_ATTRIBUTECONTEXT_CONTEXTEXTENSIONSENTRY']._serialized_end=4031
+  _globals['_CHECKREQUEST']._serialized_start=4033
+  _globals['_CHECKREQUEST']._serialized_end=4105
+  _globals['_RPCSTATUS']._serialized_start=4107
+  _globals['_RPCSTATUS']._serialized_end=4149
+  _globals['_DENIEDHTTPRESPONSE']._serialized_start=4152
+  _globals['_DENIEDHTTPRESPONSE']._serialized_end=4290
+  _globals['_OKHTTPRESPONSE']._serialized_start=4292
+  _globals['_OKHTTPRESPONSE']._serialized_end=4391
+  _globals['_CHECKRESPONSE']._serialized_start=4394
+  _globals['_CHECKRESPONSE']._serialized_end=4599
+  _globals['_EXTERNALPROCESSOR']._serialized_start=4601
+  _globals['_EXTERNALPROCESSOR']._serialized_end=4714
+  _globals['_AUTHORIZATION']._serialized_start=4716
+  _globals['_AUTHORIZATION']._serialized_end=4809
 # @@protoc_insertion_point(module_scope)

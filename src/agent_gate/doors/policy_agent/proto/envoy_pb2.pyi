@@ -140,13 +140,23 @@ class HeaderMutation(_message.Message):
     remove_headers: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, set_headers: _Optional[_Iterable[_Union[HeaderValueOption, _Mapping]]] = ..., remove_headers: _Optional[_Iterable[str]] = ...) -> None: ...
 
+class StreamedBodyResponse(_message.Message):
+    __slots__ = ("body", "end_of_stream")
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    END_OF_STREAM_FIELD_NUMBER: _ClassVar[int]
+    body: bytes
+    end_of_stream: bool
+    def __init__(self, body: _Optional[bytes] = ..., end_of_stream: _Optional[bool] = ...) -> None: ...
+
 class BodyMutation(_message.Message):
-    __slots__ = ("body", "clear_body")
+    __slots__ = ("body", "clear_body", "streamed_response")
     BODY_FIELD_NUMBER: _ClassVar[int]
     CLEAR_BODY_FIELD_NUMBER: _ClassVar[int]
+    STREAMED_RESPONSE_FIELD_NUMBER: _ClassVar[int]
     body: bytes
     clear_body: bool
-    def __init__(self, body: _Optional[bytes] = ..., clear_body: _Optional[bool] = ...) -> None: ...
+    streamed_response: StreamedBodyResponse
+    def __init__(self, body: _Optional[bytes] = ..., clear_body: _Optional[bool] = ..., streamed_response: _Optional[_Union[StreamedBodyResponse, _Mapping]] = ...) -> None: ...
 
 class CommonResponse(_message.Message):
     __slots__ = ("status", "header_mutation", "body_mutation")

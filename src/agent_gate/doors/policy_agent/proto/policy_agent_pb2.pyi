@@ -26,7 +26,7 @@ class Header(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class RequestContext(_message.Message):
-    __slots__ = ("headers", "body", "method", "path", "scheme", "authority", "query_params", "client_ip", "state", "response_status")
+    __slots__ = ("headers", "body", "method", "path", "scheme", "authority", "query_params", "client_ip", "state", "response_status", "raw_query", "body_unseen")
     HEADERS_FIELD_NUMBER: _ClassVar[int]
     BODY_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,8 @@ class RequestContext(_message.Message):
     CLIENT_IP_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     RESPONSE_STATUS_FIELD_NUMBER: _ClassVar[int]
+    RAW_QUERY_FIELD_NUMBER: _ClassVar[int]
+    BODY_UNSEEN_FIELD_NUMBER: _ClassVar[int]
     headers: _containers.RepeatedCompositeFieldContainer[Header]
     body: bytes
     method: str
@@ -47,7 +49,9 @@ class RequestContext(_message.Message):
     client_ip: str
     state: _struct_pb2.Struct
     response_status: int
-    def __init__(self, headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., body: _Optional[bytes] = ..., method: _Optional[str] = ..., path: _Optional[str] = ..., scheme: _Optional[str] = ..., authority: _Optional[str] = ..., query_params: _Optional[_Iterable[_Union[QueryParam, _Mapping]]] = ..., client_ip: _Optional[str] = ..., state: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., response_status: _Optional[int] = ...) -> None: ...
+    raw_query: bytes
+    body_unseen: bool
+    def __init__(self, headers: _Optional[_Iterable[_Union[Header, _Mapping]]] = ..., body: _Optional[bytes] = ..., method: _Optional[str] = ..., path: _Optional[str] = ..., scheme: _Optional[str] = ..., authority: _Optional[str] = ..., query_params: _Optional[_Iterable[_Union[QueryParam, _Mapping]]] = ..., client_ip: _Optional[str] = ..., state: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., response_status: _Optional[int] = ..., raw_query: _Optional[bytes] = ..., body_unseen: _Optional[bool] = ...) -> None: ...
 
 class QueryParam(_message.Message):
     __slots__ = ("name", "value")
