@@ -82,7 +82,7 @@ def test_a_name_that_no_server_would_take_is_refused(value: Any) -> None:
 
 
 def test_a_group_that_is_to_be_removed_must_be_there() -> None:
-    with pytest.raises(ToolError, match="group.door"):
+    with pytest.raises(ToolError, match=r"group\.door"):
         reach(a_house(), "group.remove", data={"object_id": "door"})
 
 
