@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import JSON_DEPTH_MAX, SIGNATURES_MAX
 from agent_gate.model.tool import Json
+from agent_gate.model.ungranted import BEYOND
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.ha_fields import (
     ALL,
@@ -40,9 +41,6 @@ _ENTITY_DOMAINS = (
     " switch tag text time timer todo tts update vacuum valve wake_word water_heater weather zone "
 )
 
-
-BEYOND = ("script", "automation", "shell_command", "rest_command", "python_script", "conversation")
-"""Domains whose services set off what nobody can know by looking at the call."""
 
 _SERVICE_OF_DOMAIN = re.compile(r"ha_call_service\(([a-z0-9_]+)\.")
 
