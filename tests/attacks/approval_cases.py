@@ -85,6 +85,8 @@ class Flow:
             case "replay_callback_of_first":
                 presser = next(one for one in self._events if one["ev"] in ("approve", "deny"))
                 await self._press(self._asked[0][1], "Allow", presser)
+            case "telegram_update":
+                await self._api.update(event["update"])
             case "mutate_args":
                 self._mutate(event["args"])
             case word if word in _WAITS:
