@@ -14,6 +14,7 @@ from typing import Any
 
 from agent_gate import load_policy
 from agent_gate.policy.judge import Judge
+from tests.attacks import approval_grants
 from tests.attacks.approval_life import Doomed, Life, Plan, ledger_of, living, user_id
 from tests.attacks.cases import Case
 from tests.attacks.runner import CheckFailed, Skipped
@@ -28,6 +29,8 @@ _WAITS = frozenset({"tick", "wait", "executed"})
 
 
 def run(case: Case, root: Path) -> str:
+    if case.tool == "approval.grant":
+        return asyncio.run(approval_grants.play(case))
     (root / "work").mkdir(exist_ok=True)
     try:
         return asyncio.run(Flow(case, root).play())
