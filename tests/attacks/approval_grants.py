@@ -27,7 +27,8 @@ async def play(case: Case) -> str:
     policy = {"rules": [*case.policy.get("rules", ()), {"pattern": "*", "action": "ask"}]}
     async with simulated_home() as running:
         for service in case.args.get("services", ()):
-            running.home.register(Service(*service.split("."), _nothing, takes_anything=True))
+            domain, _, name = service.partition(".")
+            running.home.register(Service(domain, name, _nothing, takes_anything=True))
         settings = HomeAssistantConfig(running.url, running.token)
         with tempfile.TemporaryDirectory(prefix="attack-grant-") as folder:
             async with a_gate(Path(folder), policy, home_assistant=settings, agent=_BOT) as gate:
