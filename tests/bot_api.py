@@ -68,7 +68,8 @@ class BotApi(Loopback):
         self.notices: dict[str, Mapping[str, Any]] = {}
         """What each press was answered with, by callback id."""
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
-        self._updates: list[dict[str, Any]] = []
+        self._updates: list[tuple[int, Any]] = []
+        """Each with its number, which it says itself if it is well-formed."""
         self._faults: dict[str, deque[Fault]] = {}
         self._next_update, self._next_message, self._next_callback = 1_000, 1, 1
         self._news = asyncio.Condition()
@@ -140,6 +141,20 @@ class BotApi(Loopback):
             self._updates.append(self._last)
             self._news.notify_all()
 
+    async def update(self, content: Any, *, says: Any = None) -> int:
+        """Anything at all as the next update; its number, which stands in it unless it `says` otherwise."""
+        async with self._news:
+            number, self._next_update = self._next_update, self._next_update + 1
+            if isinstance(content, Mapping):
+                content = {"update_id": number, **content, **(says or {})}
+            self._updates.append((number, content))
+            self._news.notify_all()
+        return number
+
+    @property
+    def unconfirmed(self) -> list[int]:
+        return [number for number, _ in self._updates]
+
     async def until(self, holds: Callable[[], Any]) -> Any:
         """Wait for something that shows in the chat or in the requests."""
         async with asyncio.timeout(PATIENCE_S), self._news:
@@ -165,7 +180,7 @@ class BotApi(Loopback):
 
     async def _update(self, **content: Any) -> None:
         async with self._news:
-            self._last = {"update_id": self._next_update, **content}
+            self._last = self._next_update, {"update_id": self._next_update, **content}
             self._next_update += 1
             self._updates.append(self._last)
             self._news.notify_all()
@@ -215,14 +230,14 @@ class BotApi(Loopback):
         async with self._news:
             self._poll += 1
             poll = self._poll
-            self._updates = [update for update in self._updates if not _is_before(update, offset)]
+            self._updates = [(number, update) for number, update in self._updates if number >= offset]
             self._news.notify_all()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._news.wait_for(lambda: self._updates or self._poll != poll or self.is_down)
             if self._poll != poll:
                 raise ApiError(409, "Conflict: terminated by other getUpdates request")
-            return self._updates[:limit]
+            return [update for _, update in self._updates[:limit]]
 
     async def _send_message(self, fields: Mapping[str, str]) -> Any:
         _check_text(fields)
@@ -277,10 +292,6 @@ class BotApi(Loopback):
 
 
 _POLL = {"offset": "0", "timeout": "0", "limit": "100"}
-
-
-def _is_before(update: Mapping[str, Any], offset: int) -> bool:
-    return int(update["update_id"]) < offset
 
 
 def _raised(fault: Fault) -> ApiError:

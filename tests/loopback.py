@@ -61,8 +61,9 @@ class Loopback(ABC):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         lengths = [line.split(":")[1] for line in head.split("\r\n") if line.lower().startswith("content-length:")]
         body = (await reader.readexactly(int(lengths[0]))).decode() if lengths else ""
-        fields = {key: values[0] for key, values in parse_qs(body, keep_blank_values=True).items()}
-        answer = await self.respond(head.split(" ", 2)[1], fields)
+        path, _, query = head.split(" ", 2)[1].partition("?")
+        given = parse_qs("&".join(filter(None, (query, body))), keep_blank_values=True)
+        answer = await self.respond(path, {key: values[0] for key, values in given.items()})
         if answer is None:
             return False
         payload = json.dumps(answer[1]).encode()

@@ -14,7 +14,7 @@ from typing import Any
 
 from agent_gate import load_policy
 from agent_gate.policy.judge import Judge
-from tests.attacks import approval_requests
+from tests.attacks import approval_grants, approval_requests
 from tests.attacks.approval_life import Doomed, Life, Plan, ledger_of, living, user_id
 from tests.attacks.cases import Case
 from tests.attacks.runner import CheckFailed, Skipped
@@ -31,6 +31,8 @@ _WAITS = frozenset({"tick", "wait", "executed"})
 def run(case: Case, root: Path) -> str:
     if case.tool == "approval.request":
         return approval_requests.run(case, root)
+    if case.tool == "approval.grant":
+        return asyncio.run(approval_grants.play(case))
     (root / "work").mkdir(exist_ok=True)
     try:
         return asyncio.run(Flow(case, root).play())
@@ -88,6 +90,8 @@ class Flow:
             case "replay_callback_of_first":
                 presser = next(one for one in self._events if one["ev"] in ("approve", "deny"))
                 await self._press(self._asked[0][1], "Allow", presser)
+            case "telegram_update":
+                await self._api.update(event["update"])
             case "mutate_args":
                 self._mutate(event["args"])
             case word if word in _WAITS:

@@ -352,3 +352,26 @@ async def test_who_is_no_admin_controls_devices_but_not_the_server(house: House)
         assert (error["code"], error["message"]) == ("home_assistant_error", "Unauthorized")
     answer = await house.rest("POST", "/api/services/homeassistant/restart", token=house.limited_token, json={})
     assert answer.status_code == 401
+
+
+async def test_some_services_name_what_they_make_or_change_by_a_word_of_their_own(house: House) -> None:
+    """Nothing in the call looks like an id, and an entity is there, is another, or is gone."""
+    async with a_raw(house) as raw:
+        await raw.call("group.set", object_id="by_word", entities=["light.bed_light"])
+        assert (await state_of(house, "group.by_word"))["attributes"]["entity_id"] == ["light.bed_light"]
+        await raw.call("group.set", object_id="by_word", add_entities="lock.front_door")
+        assert "lock.front_door" in (await state_of(house, "group.by_word"))["attributes"]["entity_id"]
+        await raw.call("group.remove", object_id="by_word")
+        assert await state_of(house, "group.by_word") == {}
+        await raw.call("scene.create", scene_id="by_word", entities={"light.bed_light": "on"})
+        assert (await state_of(house, "scene.by_word"))["attributes"]["entity_id"] == ["light.bed_light"]
+        await raw.call("device_tracker.see", dev_id="By_Word", location_name="cellar")
+        assert (await state_of(house, "device_tracker.by_word"))["state"] == "cellar"
+        refused = await raw.refused("call_service", **a_call("group.set", None, object_id="By_Word", entities=[]))
+        assert refused["code"] == "invalid_format"
+
+
+async def state_of(house: House, entity_id: str) -> Any:
+    """Empty where there is none."""
+    answer = await house.rest("GET", f"/api/states/{entity_id}")
+    return answer.json() if answer.status_code == 200 else {}

@@ -78,7 +78,7 @@ async def test_the_service_is_what_the_module_document_asks_for(tmp_path: Path, 
         assert service.config_schema is HomeAssistantConfig
         assert service.migration_revisions() == "home_assistant"
         assert service.tool_metadata() == {
-            "ha_call_service": ToolMeta(arg_sensitivities={"domain": True, "service": True})
+            "ha_call_service": ToolMeta(arg_sensitivities={"data": True, "domain": True, "service": True})
         }
         assert await service.health_check()
         assert (await service.execute("ha_get_entity_state", {"entity_id": LIGHT}))["state"] == "on"

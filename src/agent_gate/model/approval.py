@@ -12,6 +12,7 @@ from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
 from agent_gate.model.outcome import ToolRequest
 from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json
+from agent_gate.model.ungranted import why_ungranted
 
 if TYPE_CHECKING:
     import asyncio
@@ -57,6 +58,15 @@ class Question:
     run_id: str | None = None
     has_run: bool = False
     """Whether it is about what a command wrote, which waits; otherwise the call is still to be made."""
+
+    @property
+    def ungranted(self) -> str:
+        """Why a yes to it is a yes to this one call alone; empty where it may be given for later ones too."""
+        if self.has_run:
+            return "what a command wrote is agreed to once, not for later"
+        if self.approvers_required > 1:
+            return "what needs more than one person cannot be granted for later"
+        return why_ungranted(self.tool, self.signatures)
 
     @property
     def written(self) -> Sequence[Mapping[str, Json]] | None:

@@ -37,7 +37,9 @@ def _schema(required: str = "", **properties: Mapping[str, Json]) -> dict[str, J
 def _query(
     name: str, description: str, schema: Mapping[str, Json], risk: Risk = Risk.LOW, **kinds: ArgumentKind
 ) -> ToolDeclaration:
-    return ToolDeclaration(name, description, schema, kinds, Effect.READ, risk, 0)
+    # What stands in no signature a grant is bound to all the same.
+    unsigned = frozenset(name for name, kind in kinds.items() if kind is ArgumentKind.UNSIGNED)
+    return ToolDeclaration(name, description, schema, kinds, Effect.READ, risk, 0, sensitive=unsigned)
 
 
 def _control(name: str, description: str, schema: Mapping[str, Json], *sensitive: str) -> ToolDeclaration:
@@ -184,6 +186,7 @@ HA_CALL_SERVICE = _control(
     ),
     "domain",
     "service",
+    "data",
 )
 HA_ACTIVATE_SCENE = _control(
     "ha_activate_scene",
@@ -198,6 +201,8 @@ HA_ACTIVATE_SCENE = _control(
             "examples": [1.5],
         },
     ),
+    "entity_id",
+    "transition",
 )
 HA_FIRE_EVENT = _control(
     "ha_fire_event",
@@ -207,6 +212,8 @@ HA_FIRE_EVENT = _control(
         event_type=_text("What has happened, in lower case", "doorbell_rang"),
         event_data={"type": "object", "description": "What is told of it", "examples": [{"door": "front"}]},
     ),
+    "event_type",
+    "event_data",
 )
 
 HOME_ASSISTANT_TOOLS = (

@@ -30,6 +30,7 @@ from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.record_people import granted, refused_answer
 from agent_gate.model.tool import Json
+from agent_gate.model.ungranted import why_ungranted
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
 
@@ -259,6 +260,8 @@ class Holder:
     async def granted(self, prepared: Prepared, verdict: Verdict) -> Grant | None:
         """What a person agreed to beforehand, where it covers all that this verdict asks for."""
         call, request = prepared.call, prepared.call.request
+        if why_ungranted(request.tool, call.signatures):
+            return None
         key = grant_key(request.tool, call.signatures, call.recorded_args, sorted(prepared.declaration.sensitive))
         grants = await self._ledger.grants_of(request.project, request.agent.id, key, self._clock.now())
         return next((grant for grant in grants if grant.covers(verdict.requirement)), None)
@@ -315,10 +318,8 @@ def not_entitled(question: Question, approver: Approver) -> Problem | None:
 def _not_grantable(question: Question, answer: Answer) -> Problem | None:
     if answer.grant is None or not answer.approve:
         return None
-    if question.has_run:
-        return Problem(6003, "what a command wrote is agreed to once, not for later", "approve it once", "hold")
-    if question.approvers_required > 1:
-        return Problem(6003, "what needs more than one person cannot be granted for later", "approve it once", "hold")
+    if question.ungranted:
+        return Problem(6003, question.ungranted, "approve it once", "hold")
     return answer.grant.wrong()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError, encoded_text
+from agent_gate.policy.signature_ha import aliases_of_service, named_in
 
 
 def aliases_of(tool: str, args: Mapping[str, Json]) -> tuple[str, ...]:
@@ -38,6 +39,10 @@ def _read(ids: Json) -> Iterator[str]:
             yield f"ha_get_state({encoded_text('entity_id', entity_id)})"
 
 
+def _of_service(args: Mapping[str, Json]) -> Iterator[str]:
+    yield from aliases_of_service(named_in(args))
+
+
 def _of_place(args: Mapping[str, Json]) -> Iterator[str]:
     yield _set(args["path"])
 
@@ -57,6 +62,7 @@ def _set(path: str) -> str:
 
 
 _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
+    "ha_call_service": _of_service,
     "ha_get_entity_state": _of_entity,
     "ha_get_history": _of_entities,
     "ha_get_statistics": _of_statistics,

@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import JSON_DEPTH_MAX, SIGNATURES_MAX
 from agent_gate.model.tool import Json
+from agent_gate.model.ungranted import BEYOND
 from agent_gate.policy.encoding import ArgumentError
-
-INDIRECT_TARGETS = ("area_id", "device_id", "floor_id", "label_id")
-"""What only a connected Home Assistant can turn into entities."""
-
-ALL = "all"
+from agent_gate.policy.ha_fields import (
+    ALL,
+    ENTITY,
+    INDIRECT_TARGETS,
+    UNDESCRIBED,
+    WITHOUT_A_FIELD,
+    Fields,
+    Read,
+    ids,
+    is_entity_id,
+    place_ids,
+    read_fields,
+)
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _ENTITY_ID = re.compile(r"[a-z_][a-z0-9_]*\.[a-z0-9_]+")
@@ -31,9 +41,6 @@ _ENTITY_DOMAINS = (
     " switch tag text time timer todo tts update vacuum valve wake_word water_heater weather zone "
 )
 
-
-BEYOND = ("script", "automation", "shell_command", "rest_command", "python_script", "conversation")
-"""Domains whose services set off what nobody can know by looking at the call."""
 
 _SERVICE_OF_DOMAIN = re.compile(r"ha_call_service\(([a-z0-9_]+)\.")
 
@@ -55,6 +62,10 @@ class Named(NamedTuple):
     """Those that stand where only ids stand; the others are texts that look like one."""
     places: tuple[tuple[str, str], ...] = ()
     """What only a home can turn into entities: (`area_id`, `kitchen`)."""
+    made: frozenset[str] = frozenset()
+    """Those that the call makes where they are not there yet."""
+    is_renamed: bool = False
+    """Whether something is named in words of the service's own: rules may know the call without it."""
 
 
 class ServiceCall(NamedTuple):
@@ -81,15 +92,62 @@ class ServiceCall(NamedTuple):
         return tuple(found)
 
 
-def named_in(args: Mapping[str, Json]) -> Named:
-    """What the arguments of `ha_call_service` name."""
+Knows = Callable[[str], bool]
+
+
+def named_in(args: Mapping[str, Json], described: Fields | None = None, is_known: Knows | None = None) -> Named:
+    """What the arguments of `ha_call_service` name.
+
+    `described` are the fields as the server tells them, and `is_known` says of any text whether it is an entity there.
+    """
     domain = _matching(_NAME, args, "domain", "a domain such as `light`")
     service = _matching(_NAME, args, "service", "a service such as `turn_on`")
     parts = list(_parts(args))
-    places = tuple(dict.fromkeys(place for part in parts for place in _places(part)))
-    found = [*((entity, True) for part in parts for entity in _target("entity_id", part)), *_elsewhere(args)]
-    sure = frozenset(entity for entity, is_sure in found if is_sure)
-    return Named(domain, service, tuple(dict.fromkeys(entity for entity, _ in found)), sure, places)
+    by_field = list(_by_field({**(described or {}), **UNDESCRIBED.get(f"{domain}.{service}", {})}, args))
+    found = [
+        *((entity, True) for part in parts for entity in _target("entity_id", part)),
+        *((read.name, read.must_exist) for read in by_field if read.kind == ENTITY),
+        *_elsewhere(args, is_known or _is_known_nowhere),
+    ]
+    places = [place for part in parts for place in _places(part)]
+    places += [(read.kind, read.name) for read in by_field if read.kind != ENTITY]
+    return Named(
+        domain,
+        service,
+        tuple(dict.fromkeys(entity for entity, _ in found)),
+        frozenset(entity for entity, is_sure in found if is_sure),
+        tuple(dict.fromkeys(places)),
+        frozenset(read.name for read in by_field if not read.must_exist),
+        not all(read.is_id for read in by_field),
+    )
+
+
+def _is_known_nowhere(_: str) -> bool:
+    return False
+
+
+def _by_field(fields: Fields, args: Mapping[str, Json]) -> Iterator[Read]:
+    for part in ("data", "service_data"):
+        value = args.get(part)
+        if isinstance(value, Mapping):
+            yield from read_fields(fields, value)
+
+
+def aliases_of_service(named: Named) -> tuple[str, ...]:
+    """Other names of a call, which its arguments alone tell: those by which a rule may deny what it does."""
+    service = f"{named.domain}.{named.service}"
+    found: list[str] = []
+    if named.is_renamed:
+        found.append(f"ha_call_service({service})")
+    if named.domain == "script" and named.service not in _OF_EVERY_SCRIPT:
+        found.append(f"ha_call_service(script.turn_on, {service})")
+    if service in WITHOUT_A_FIELD:
+        found += ServiceCall(named.domain, named.service, (WITHOUT_A_FIELD[service],)).signatures
+    return tuple(found)
+
+
+_OF_EVERY_SCRIPT = ("turn_on", "turn_off", "toggle", "reload")
+"""Every other service of the domain is a script of that name."""
 
 
 def service_call(args: Mapping[str, Json]) -> ServiceCall:
@@ -106,7 +164,7 @@ def service_call(args: Mapping[str, Json]) -> ServiceCall:
 
 def scene_call(args: Mapping[str, Json]) -> ServiceCall:
     """What `ha_activate_scene` with these arguments would call."""
-    scenes = tuple(dict.fromkeys(_ids("entity_id", args.get("entity_id"))))
+    scenes = tuple(dict.fromkeys(ids("entity_id", args.get("entity_id"))))
     if not scenes or not all(scene.startswith("scene.") for scene in scenes):
         raise ArgumentError("`entity_id` of `ha_activate_scene` is not a scene", "give it as `scene.movie_night`")
     return ServiceCall("scene", "turn_on", scenes)
@@ -154,69 +212,54 @@ def _parts(args: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
 
 def _places(part: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
     for name in INDIRECT_TARGETS:
-        if name not in part:
-            continue
-        value = part[name]
-        ids = list(value) if isinstance(value, list | tuple) else [value]
-        if not ids or not all(isinstance(each, str) and each for each in ids):
-            raise ArgumentError(f"`{name}` is not an id or a list of them", f"write it as `{name}: kitchen`")
-        if any("{" in each for each in ids):
-            raise ArgumentError(f"`{name}` holds a template, and templates are not rendered here", "give the id itself")
-        yield from ((name, each) for each in ids)
+        if name in part:
+            yield from ((name, each) for each in place_ids(name, part[name]))
 
 
-def _elsewhere(args: Mapping[str, Json]) -> Iterator[tuple[str, bool]]:
+def _elsewhere(args: Mapping[str, Json], is_known: Knows) -> Iterator[tuple[str, bool]]:
     """Every other id in the arguments, in an order that does not depend on the order of keys."""
     rest = {name: value for name, value in args.items() if name not in ("domain", "service", "entity_id")}
-    return _inside(rest, named="", depth=0)
+    return _inside(rest, "", 0, is_known)
 
 
 def _target(name: str, part: Mapping[str, Json]) -> Sequence[str]:
     value = part.get(name)
     if isinstance(value, list | tuple) and not value:
         raise ArgumentError(f"`{name}` is an empty list, which reaches nothing", "name an entity, or leave it out")
-    return _ids(name, value)
+    return ids(name, value)
 
 
-def _ids(name: str, value: Json) -> list[str]:
-    if value is None:
-        return []
-    ids = list(value) if isinstance(value, list | tuple) else [value]
-    for each in ids:
-        if not isinstance(each, str) or (each != ALL and not _ENTITY_ID.fullmatch(each)):
-            raise ArgumentError(
-                f"`{name}` is not an entity id or a list of them", "write each as `light.kitchen`, in lower case"
-            )
-    return ids
-
-
-def _inside(value: Json, named: str, depth: int) -> Iterator[tuple[str, bool]]:
+def _inside(value: Json, named: str, depth: int, is_known: Knows) -> Iterator[tuple[str, bool]]:
     """Ids below one value, and whether they are surely some; `named` is the key that says so, or empty."""
     if depth > JSON_DEPTH_MAX:
         raise ArgumentError(f"the arguments are nested deeper than {JSON_DEPTH_MAX} levels")
     if isinstance(value, Mapping):
         for key in sorted(value):
-            yield from _told(named, key)
+            yield from _told(named, key, is_known)
             holds_ids = not named and _ENTITY_KEY.fullmatch(key)
-            yield from _inside(value[key], key if holds_ids else "", depth + 1)
+            yield from _inside(value[key], key if holds_ids else "", depth + 1, is_known)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _inside(item, named, depth + 1)
+            yield from _inside(item, named, depth + 1, is_known)
     elif named or isinstance(value, str):
-        yield from _told(named, value)
+        yield from _told(named, value, is_known)
 
 
-def _told(named: str, value: Json) -> Iterator[tuple[str, bool]]:
-    ids = _ids(named, value) if named else _ids_in_text(value)
-    return ((entity, bool(named)) for entity in ids)
+def _told(named: str, value: Json, is_known: Knows) -> Iterator[tuple[str, bool]]:
+    found = ids(named, value) if named else _ids_in_text(value, is_known)
+    return ((entity, bool(named)) for entity in found)
 
 
-def _ids_in_text(text: str) -> Iterator[str]:
-    # Home Assistant takes ids in any case, and several in one text.
-    for part in text.split(","):
+def _ids_in_text(text: str, is_known: Knows) -> Iterator[str]:
+    # Home Assistant takes ids in any case, several in one text, and as parts of addresses of media.
+    for part in _IN_ADDRESS.split(unquote(text)) if _ADDRESS.match(text) else text.split(","):
         entity = part.strip().lower()
-        if _ENTITY_ID.fullmatch(entity) and is_entity_domain(entity.partition(".")[0]):
+        if is_known(entity) or (is_entity_id(entity) and is_entity_domain(entity.partition(".")[0])):
             yield entity
+
+
+_ADDRESS = re.compile(r"\s*(?:[a-z-]+:/)?/", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"[,/?&=]")
 
 
 def is_entity_domain(domain: str) -> bool:

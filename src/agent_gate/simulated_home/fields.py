@@ -100,7 +100,19 @@ def color(name: str, description: str = "") -> Field:
     return Field(check, {"color_rgb": None}, name, description)
 
 
-def members(name: str, description: str = "") -> Field:
+def entities(name: str, description: str = "") -> Field:
+    """Ids of entities, as a list or one text with commas."""
+
+    def check(value: Json) -> Json:
+        ids = value.split(",") if isinstance(value, str) else value
+        if not isinstance(ids, list) or not all(isinstance(one, str) and "." in one for one in ids):
+            raise ValueError("not a valid value")
+        return [one.strip().lower() for one in ids]
+
+    return Field(check, {"entity": {"multiple": True}}, name, description)
+
+
+def members(name: str, description: str = "", *, required: bool = True) -> Field:
     """States by entity id, each a word or an object with a `state`."""
 
     def check(value: Json) -> Json:
@@ -108,7 +120,7 @@ def members(name: str, description: str = "") -> Field:
             raise ValueError("expected a dictionary")
         return {entity_id: _wanted(entity_id, wanted) for entity_id, wanted in value.items()}
 
-    return Field(check, {"object": None}, name, description, is_required=True)
+    return Field(check, {"object": None}, name, description, required)
 
 
 def _wanted(entity_id: str, wanted: Json) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.model.tool import Json
-from agent_gate.simulated_home import furniture, messaging, moving, programs, switching
+from agent_gate.simulated_home import furniture, making, messaging, moving, programs, switching
 from agent_gate.simulated_home.household import Household
 from agent_gate.simulated_home.life import Life
 from agent_gate.simulated_home.notifications import Notification, Phone
@@ -152,7 +152,7 @@ class SimulatedHome(Household):
         return {"mobile_app_pixel": self.owner, "mobile_app_guest_phone": self.limited}
 
     def _all_services(self) -> Iterable[Service]:
-        yield from (*switching.SERVICES, *moving.SERVICES, *programs.SERVICES, *messaging.SERVICES)
+        yield from (*switching.SERVICES, *moving.SERVICES, *programs.SERVICES, *making.SERVICES, *messaging.SERVICES)
         there = [entity_id for entity_id in self.scripts if entity_id in self.states]
         yield from (programs.script(entity_id.partition(".")[2]) for entity_id in there)
         yield from (messaging.notify(name) for name in self.phones)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_gate.policy.signature_ha import BEYOND, Named, named_in, reaches_beyond, service_call
+from agent_gate.model.ungranted import BEYOND
+from agent_gate.policy.signature_ha import Named, named_in, reaches_beyond, service_call
 
 
 @pytest.mark.parametrize("domain", BEYOND)

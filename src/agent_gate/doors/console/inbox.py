@@ -46,7 +46,7 @@ class Item:
 
     @property
     def can_be_granted(self) -> bool:
-        return self.question.approvers_required == 1 and self.question.written is None
+        return not self.question.ungranted
 
     @property
     def arguments(self) -> list[Argument]:

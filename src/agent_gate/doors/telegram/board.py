@@ -213,7 +213,7 @@ class Board:
         if not complete:
             return (deny,)
         allow = Button("Allow", self._seals.data(Verb.ALLOW, question))
-        if question.approvers_required > 1:
+        if question.ungranted:
             return allow, deny
         return allow, deny, Button("Allow 1 h × 5", self._seals.data(Verb.GRANT, question))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import orjson
@@ -16,12 +16,14 @@ from telegram.request import HTTPXRequest
 from agent_gate.config import TelegramConfig
 from agent_gate.doors.telegram.board import Button
 from agent_gate.doors.telegram.faults import Flooded, Refused, Taken, TelegramFault, Uneditable, Unreachable
+from agent_gate.doors.telegram.reading import updates_in
 from agent_gate.doors.telegram.render import units
-from agent_gate.doors.telegram.updates import Command, Press, Update
+from agent_gate.doors.telegram.updates import Update
 from agent_gate.model.limits import TELEGRAM_NOTICE_CHARS_MAX, TELEGRAM_TIMEOUT_S
 
 _IN_PLACE_OF_TOKEN = "TOKEN"  # noqa: S105 -- what stands in every address that a log or an error could show
 _FLOOD_STATUS = 429
+_HEARD = '["message","callback_query"]'
 _UNEDITABLE = ("message to edit not found", "message can't be edited", "message_id_invalid")
 
 
@@ -33,6 +35,7 @@ class TelegramBot:
         self._requests = _Request(settings.token), _Request(settings.token)
         base_url = f"{settings.api_base_url.rstrip('/')}/bot"
         updates, others = self._requests
+        self._updates_url = f"{base_url}{_IN_PLACE_OF_TOKEN}/getUpdates"
         self._bot = telegram.Bot(_IN_PLACE_OF_TOKEN, base_url, request=others, get_updates_request=updates)
         self.name = ""
 
@@ -42,13 +45,16 @@ class TelegramBot:
             self.name = (await self._bot.get_me()).username or ""
 
     async def updates(self, offset: int | None, wait_s: int) -> list[Update]:
-        """Wait for news; asking from an offset on tells Telegram to forget what came before it."""
+        """Wait for news; asking from an offset on tells Telegram to forget what came before it.
+
+        Past the library's own way, which reads all updates or none: one that it cannot read would come back for ever.
+        """
+        wanted = {"timeout": wait_s, "allowed_updates": _HEARD, **({} if offset is None else {"offset": offset})}
         async with _translated():
-            updates = await self._bot.get_updates(
-                offset, timeout=wait_s, allowed_updates=["message", "callback_query"],
-                read_timeout=wait_s + TELEGRAM_TIMEOUT_S,
-            )  # fmt: skip
-        return [(update.update_id, _heard(update, self.name)) for update in updates]
+            answer = await self._requests[0].post(
+                f"{self._updates_url}?{urlencode(wanted)}", read_timeout=wait_s + TELEGRAM_TIMEOUT_S
+            )
+        return updates_in(answer, self.name)
 
     async def send(self, text: str, buttons: tuple[Button, ...] = (), reply_to: int | None = None) -> int:
         reply = None if reply_to is None else telegram.ReplyParameters(reply_to, allow_sending_without_reply=True)
@@ -178,20 +184,3 @@ def _keyboard(buttons: tuple[Button, ...]) -> telegram.InlineKeyboardMarkup | No
     """Two in a row, so that a thumb does not slip from yes to no."""
     keys = [telegram.InlineKeyboardButton(button.label, callback_data=button.data) for button in buttons]
     return telegram.InlineKeyboardMarkup([keys[:2], keys[2:]] if keys[2:] else [keys]) if keys else None
-
-
-def _heard(update: telegram.Update, bot_name: str) -> Press | Command | None:
-    query, message = update.callback_query, update.message
-    if query is not None:
-        below = query.message
-        chat_id, message_id = (below.chat.id, below.message_id) if below else (None, 0)
-        has_buttons = not isinstance(below, telegram.Message) or below.reply_markup is not None
-        return Press(query.id, query.from_user.id, chat_id, message_id, query.data or "", has_buttons)
-    if message is None or message.from_user is None or not (message.text or "").startswith("/"):
-        return None
-    word, _, text = (message.text or "").partition(" ")
-    name, _, address = word[1:].partition("@")
-    if address and address.lower() != bot_name.lower():
-        return None
-    sent_at = message.date.timestamp()
-    return Command(message.from_user.id, message.chat.id, message.message_id, name.lower(), text.strip(), sent_at)

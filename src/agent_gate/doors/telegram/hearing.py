@@ -35,6 +35,10 @@ class Hearing:
                 self._report(str(fault))
                 wait_s = fault.retry_after_s if isinstance(fault, Flooded) else self._backoff.next_s()
                 await self._pause(wait_s)
+            except Exception as error:
+                # Whatever it is, people's answers go on being heard.
+                self._report(f"{type(error).__name__} while listening")
+                await self._pause(self._backoff.next_s())
 
     async def _listen(self) -> None:
         if not self._introduced:

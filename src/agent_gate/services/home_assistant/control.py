@@ -13,7 +13,8 @@ from agent_gate.model.home_assistant import HA_ACTIVATE_SCENE, HA_CALL_SERVICE, 
 from agent_gate.model.limits import HOME_SERVICE_S, HOME_SETTLED_S
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.signature_ha import ALL, named_in, scene_call
+from agent_gate.policy.ha_fields import ALL
+from agent_gate.policy.signature_ha import scene_call
 from agent_gate.ports import Binding, Clock, Hand, Judge, Moved
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.faults import Refused
@@ -44,7 +45,7 @@ class Control:
 
     async def bind_service(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         home = self._client.home
-        if home.is_live and not home.is_settled and _names_places(args):
+        if home.is_live and not home.is_settled and _rests_on_registries(home, args):
             await self._settled()
         return self._binding(request, args, judge)
 
@@ -67,7 +68,14 @@ class Control:
             return binding_of_unknown(error, request, args, judge, self._clock)
         calling = Calling(self._client, self._clock, args, reach)
         resources = {"service": reach.service, "targets": reach.targets}
-        return Binding(reach.signatures, resources, calling.act, keep=calling.keep, preview=calling.preview)
+        return Binding(
+            reach.signatures,
+            resources,
+            calling.act,
+            keep=calling.keep,
+            preview=calling.preview,
+            aliases=reach.aliases,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +139,10 @@ class Calling:
 
     def _refuse_other_reach(self) -> None:
         try:
-            is_same = reach_now(self.client.home, self.args).signatures == self.reach.signatures
+            now = reach_now(self.client.home, self.args)
         except ToolError as error:
             raise Moved(f"{_MOVED}: {error.problem.detail}", suggestion=error.problem.suggestion) from None
-        if not is_same:
+        if (now.signatures, now.aliases) != (self.reach.signatures, self.reach.aliases):
             raise Moved(_MOVED, suggestion="look at what it would reach now, and call again")
 
 
@@ -162,11 +170,11 @@ def reach_now(home: Home, args: Mapping[str, Json]) -> Reach:
     return reach
 
 
-def _names_places(args: Mapping[str, Json]) -> bool:
+def _rests_on_registries(home: Home, args: Mapping[str, Json]) -> bool:
     try:
-        return bool(named_in(args).places)
-    except ArgumentError:
-        return False
+        return reach_of(home, args).names_places
+    except ToolError:
+        return True
 
 
 def _scene_service(args: Mapping[str, Json]) -> dict[str, Json]:

@@ -89,6 +89,13 @@ class Home:
     def on_floor(self, floor_id: str) -> Sequence[str]:
         return self._where().on_floor(floor_id)
 
+    def of_config_entry(self, config_entry_id: str) -> Sequence[str]:
+        return self._where().of_config_entry(config_entry_id)
+
+    def of_integration(self, name: str) -> Sequence[str]:
+        """Those that an integration has brought and entered in the registry."""
+        return self._where().of_integration(name)
+
     def knows_area(self, area_id: str) -> bool:
         return area_id in self.areas
 

@@ -1,4 +1,4 @@
-"""Which entities are where: by area, device, label and floor, as the registries tell."""
+"""Which entities are where, and whose: by area, device, label, floor and integration, as the registries tell."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class Places:
         self._of_device = defaultdict[str, list[str]](list)
         self._with_label = defaultdict[str, list[str]](list)
         self._on_floor = defaultdict[str, list[str]](list)
+        self._of_config_entry = defaultdict[str, list[str]](list)
+        self._of_integration = defaultdict[str, list[str]](list)
         for entity_id in sorted(registry):
             self._place(registry[entity_id], areas, devices)
         self._areas_by_word = _areas_by_word(areas.values())
@@ -40,6 +42,9 @@ class Places:
             self._area_of[entry.entity_id] = area.area_id
         if entry.is_disabled:
             return
+        self._of_integration[entry.platform].append(entry.entity_id)
+        if entry.config_entry_id:
+            self._of_config_entry[entry.config_entry_id].append(entry.entity_id)
         if entry.device_id:
             self._of_device[entry.device_id].append(entry.entity_id)
         if area:
@@ -66,6 +71,12 @@ class Places:
 
     def on_floor(self, floor_id: str) -> Sequence[str]:
         return self._on_floor.get(floor_id, ())
+
+    def of_config_entry(self, config_entry_id: str) -> Sequence[str]:
+        return self._of_config_entry.get(config_entry_id, ())
+
+    def of_integration(self, name: str) -> Sequence[str]:
+        return self._of_integration.get(name, ())
 
 
 def _areas_by_word(areas: Iterable[Area]) -> dict[str, Area]:

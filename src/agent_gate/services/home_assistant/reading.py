@@ -71,6 +71,7 @@ def entries_of(rows: Json) -> list[RegistryEntry]:
             _id(row, "entity_category"),
             bool(row.get("hidden_by")),
             bool(row.get("disabled_by")),
+            _id(row, "config_entry_id"),
         )
         for row in _dicts(rows)
         if (entity_id := _text(row, "entity_id"))

@@ -5,20 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.signature_ha import (
-    ALL,
-    INDIRECT_TARGETS,
-    Named,
-    ServiceCall,
-    is_entity_domain,
-    named_in,
-)
+from agent_gate.policy.ha_fields import ALL, CONFIG_ENTRY, DOMAIN, GLOB, INDIRECT_TARGETS
+from agent_gate.policy.signature_ha import Named, ServiceCall, aliases_of_service, is_entity_domain, named_in
 from agent_gate.services.home_assistant.home import Entity, Home
+from agent_gate.services.home_assistant.integrations import aliases_of_integration
+from agent_gate.services.home_assistant.selectors import fields_of
 from agent_gate.services.home_assistant.unknown import shown, unknown_entity
 from agent_gate.services.home_assistant.unknown_targets import unknown_place, unknown_service
 
@@ -41,6 +38,7 @@ class Reach:
     """Whether what it reaches is told by what the home holds, and not by the names alone."""
     names_places: bool = False
     """Whether that rests on the registries."""
+    aliases: tuple[str, ...] = ()
 
     @property
     def service(self) -> str:
@@ -55,13 +53,26 @@ def reach_of(home: Home, args: Mapping[str, Json]) -> Reach:
     """What `ha_call_service` with these arguments can touch; ToolError 2002 where it names what is not there."""
     try:
         _refuse_other_keys(args.get("target"))
-        named = named_in(args)
+        named = named_at(home, args)
         if (named.domain, named.service) not in home.services:
             raise unknown_service(home, named.domain, named.service)
         call = ServiceCall(named.domain, named.service, tuple(_reached(home, named)))
-        return Reach(call, call.signatures, _is_expanded(home, named), bool(named.places))
+        besides = aliases_of_integration(home, call)
+        return Reach(
+            call,
+            call.signatures,
+            _is_expanded(home, named) or bool(besides),
+            bool(named.places or besides),
+            (*aliases_of_service(named), *besides),
+        )
     except ArgumentError as error:
         raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
+
+
+def named_at(home: Home, args: Mapping[str, Json]) -> Named:
+    """What the arguments name, by the fields that this home's services have."""
+    service = home.services.get((str(args.get("domain")), str(args.get("service"))))
+    return named_in(args, fields_of(service) if service else None, home.entities.__contains__)
 
 
 def _refuse_other_keys(target: Json) -> None:
@@ -84,13 +95,14 @@ def _reached(home: Home, named: Named) -> Iterable[str]:
             found.add_all(_all_for(named.domain, home.sorted_ids()))
         elif entity_id in named.sure and entity_id not in home.entities:
             raise unknown_entity(home, entity_id)
-        elif entity_id in home.entities or not home.is_live:
+        elif entity_id in home.entities or entity_id in named.made or not home.is_live:
             # A text that looks like an id and is none reaches nothing; that is known only while the home is.
             found.add(entity_id)
     for kind, place_id in named.places:
         here = (entity_id for entity_id in _in_place(home, kind, place_id) if entity_id in home.entities)
         found.add_all(_acted_on(named.domain, here))
-    if not found.ids and (named.sure or named.places):
+    # Whatever else a config entry stands for: it may have brought no entities.
+    if not found.ids and (named.sure or any(kind != CONFIG_ENTRY for kind, _ in named.places)):
         raise _reaches_nothing(named)
     found.add_members()
     return found.ids
@@ -155,6 +167,12 @@ def _all_for(domain: str, entity_ids: Sequence[str]) -> Iterable[str]:
 
 
 def _in_place(home: Home, kind: str, place_id: str) -> Iterable[str]:
+    if kind == CONFIG_ENTRY:
+        return home.of_config_entry(place_id)
+    if kind == DOMAIN:
+        return [entity_id for entity_id in home.sorted_ids() if entity_id.partition(".")[0] == place_id]
+    if kind == GLOB:
+        return [entity_id for entity_id in home.sorted_ids() if fnmatchcase(entity_id, place_id)]
     knows, entities = {
         "area_id": (home.knows_area, home.in_area),
         "device_id": (home.knows_device, home.of_device),

@@ -61,6 +61,7 @@ class RegistryEntry:
     """`config` or `diagnostic`: servers leave such entities, and hidden ones, out of areas that are targets."""
     is_hidden: bool = False
     is_disabled: bool = False
+    config_entry_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ def test_a_light_s_service_reaches_what_it_names_and_what_that_passes_it_on_to(
             "scene",
             "create",
             {"data": {"scene_id": "x", "entities": {"light.bed": {"state": "on"}}, "snapshot_entities": ["lock.door"]}},
-            ["light.bed", "lock.door"],
+            ["light.bed", "lock.door", "scene.x"],
         ),
         (
             "media_player",
