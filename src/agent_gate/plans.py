@@ -180,17 +180,14 @@ class _Run:
         """A run of the owner's without a mode has no limit of its own."""
         if self._mode is None and self._agent is self._gate.agent:
             return None
-        mode = self._mode.capped_by(self._agent.mode) if self._mode else self._agent.mode
-        limit = self._gate.judge.policy.limits.steps.get(mode)
-        steps = len(self._plan.steps)
-        if limit is None or steps <= limit:
-            return None
-        return Problem(
-            1018,
-            f"the plan has {steps} steps and mode {mode.value} allows {limit}",
-            "split the plan or raise limits.steps",
-            "admit",
-        )
+        named, own = CallRequest(self._agent, "", {}, mode=self._mode).modes
+        limits, steps = self._gate.judge.policy.limits.steps, len(self._plan.steps)
+        for mode in filter(None, (named, own)):
+            limit = limits.get(mode)
+            if limit is not None and steps > limit:
+                detail = f"the plan has {steps} steps and mode {mode.value} allows {limit}"
+                return Problem(1018, detail, "split the plan or raise limits.steps", "admit")
+        return None
 
     def _args(self, step: PlanStep) -> tuple[Mapping[str, Json], Problem | None]:
         """The step's arguments with what earlier steps reached, and what is wrong where one of them did not."""
