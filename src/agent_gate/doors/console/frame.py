@@ -19,7 +19,6 @@ from agent_gate import __version__
 from agent_gate.doors.console import shown
 from agent_gate.doors.console.assets import Assets
 from agent_gate.doors.console.sessions import Notice, Session, Sessions
-from agent_gate.doors.console.throttle import Throttle
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import body_of
 from agent_gate.doors.wire import http_status_of_problem
@@ -63,7 +62,7 @@ class Console:
     def __init__(self, hall: Hall) -> None:
         self.hall = hall
         monotonic = hall.gate.clock.monotonic
-        self.sessions, self.throttle, self.assets = Sessions(monotonic), Throttle(monotonic), Assets()
+        self.sessions, self.assets = Sessions(monotonic), Assets()
         self.verifying = asyncio.Lock()
         self._has_tls = hall.config.gateway.tls is not None
         self._templates = templates(self.assets)
