@@ -33,6 +33,11 @@ class Agent:
     def may_use(self, project: str) -> bool:
         return project in self.projects or "*" in self.projects
 
+    @property
+    def first_project(self) -> str:
+        """Of those that it may name; where it may name all, the one that is always there."""
+        return next((name for name in self.projects if name != "*"), "default")
+
 
 class Presence:
     """Whether an agent is still at the door where it asked; shared by all that it asked for over one connection."""

@@ -214,6 +214,8 @@ CONSOLE_SEARCH_S = 5.0
 """A search that takes longer is broken off."""
 CONSOLE_FORESIGHT_S = 10.0
 
+PAGE_LIMIT = 100
+"""Of a list where nobody says how long it is to be."""
 PAGE_MAX = 1_000
 """Of the lists that the HTTP API gives."""
 PAGE_BYTES_MAX = 16 * 1_048_576

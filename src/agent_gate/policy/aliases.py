@@ -56,10 +56,18 @@ def _set(path: str) -> str:
     return f"state.set({encoded_text('path', path)})"
 
 
+def _of_whole_state(_: Mapping[str, Json]) -> Iterator[str]:
+    """Earlier states, and what changed in them, tell what is in the state."""
+    yield "state.get()"
+
+
 _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
     "ha_get_entity_state": _of_entity,
     "ha_get_history": _of_entities,
     "ha_get_statistics": _of_statistics,
+    "state.at": _of_whole_state,
+    "state.diff": _of_whole_state,
+    "state.history": _of_whole_state,
     "state.set": _of_place,
     "state.delete": _of_place,
     "state.patch": _of_patch,

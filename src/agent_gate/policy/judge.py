@@ -36,6 +36,8 @@ _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
 REACHING = ("ha_call_service", "ha_activate_scene")
 """Tools whose calls may set off what their signatures cannot say."""
+OWN_RECORD = PermissionRule("gate.read(*)", "allow", "an agent may see what its own calls came to")
+"""A rule of every policy: a deny rule overrules it, and nobody is asked whether an agent may have its answers."""
 _STANDINGS_MAX = 256
 """Of one tool; there are as many as sets of roles, times modes."""
 _VERDICTS_MAX = 1_024
@@ -50,7 +52,7 @@ class Judge:
         self.policy_hash = hash_of(dict(policy.source))
         self.surroundings = surroundings or Surroundings()
         self._guards = build_guards(policy, self.surroundings)
-        self._index = RuleIndex(policy.rules, policy.defaults)
+        self._index = RuleIndex((*policy.rules, OWN_RECORD), policy.defaults)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
