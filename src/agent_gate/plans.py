@@ -148,9 +148,7 @@ class _Run:
         finally:
             await self._end(BROKEN_OFF)
 
-    async def simulate(
-        self, with_reads: bool, with_previews: bool, shows_state: bool, fail_fast: bool
-    ) -> RunResult:
+    async def simulate(self, with_reads: bool, with_previews: bool, shows_state: bool, fail_fast: bool) -> RunResult:
         problem = self._too_many_steps()
         if problem:
             return RunResult(self._run_id, "failed", (), problem)

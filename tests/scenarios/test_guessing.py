@@ -10,7 +10,7 @@ import pytest
 
 from agent_gate.doors import throttle
 from agent_gate.doors.throttle import Throttle
-from agent_gate.model.limits import GUESSES_BESIDE_KNOWN_PER_MINUTE, GUESSES_PER_MINUTE
+from agent_gate.model.limits import GUESSES_BESIDE_KNOWN_PER_MINUTE, GUESSES_PER_MINUTE, KNOWN_TOKENS_S
 from tests.gates import ALLOW_ALL, PATIENCE_S, HandClock, entries, until
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_raw_agent, a_server
 
@@ -94,7 +94,9 @@ async def test_guesses_that_are_not_read_are_counted_for_the_record(served: Serv
 
     def counted() -> dict[str, int]:
         lines = [line for entry in entries(served.gate, "door") for line in entry["body"]["refused"]]
-        return {why: sum(line["count"] for line in lines if line["why"] == why) for why in {one["why"] for one in lines}}
+        return {
+            why: sum(line["count"] for line in lines if line["why"] == why) for why in {one["why"] for one in lines}
+        }
 
     await until(lambda: counted() == {"not_authenticated": GUESSES_PER_MINUTE, "rate_exceeded": 3})
 
@@ -120,7 +122,7 @@ def test_a_right_token_stands_out_at_its_own_address_and_for_a_while(clock: Hand
     assert slowed.wait_s("192.0.2.1", "right") == 0
     assert slowed.wait_s("192.0.2.2", "right") > 0
     assert slowed.wait_s("192.0.2.3", "any") == 0
-    clock.advance(throttle.KNOWN_TOKENS_S)
+    clock.advance(KNOWN_TOKENS_S)
     for _ in range(GUESSES_PER_MINUTE):
         slowed.failed("192.0.2.1")
     assert slowed.wait_s("192.0.2.1", "right") > 0

@@ -152,9 +152,7 @@ def _sayings() -> list[dict[str, Any]]:
 async def test_saying_a_field_over_any_door_performs_nothing_that_was_not_allowed(tmp_path: Path, why: str) -> None:
     """Nobody can be asked here, so that what waits for a person is denied at once."""
     acts: list[str] = []
-    async with a_server(
-        tmp_path, POLICIES[why], sender(acts, risk="low"), config=_config(), approvers=()
-    ) as served:
+    async with a_server(tmp_path, POLICIES[why], sender(acts, risk="low"), config=_config(), approvers=()) as served:
         gate, headers = served.gate, {"Authorization": f"Bearer {BOT_TOKEN}"}
         await projects(gate).create("other")
         door = mcp_door.McpDoor(Calls(gate, served.agent(), "default", 1.0))

@@ -31,9 +31,9 @@ _CODES = {401: 6002, 429: 1012}
 
 _ORDINARY = frozenset(
     (
-        "accept accept-encoding accept-language connection content-length content-type host origin traceparent"
-        " transfer-encoding user-agent"
-    ).split()
+        *("accept", "accept-encoding", "accept-language", "connection", "content-length", "content-type", "host"),
+        *("origin", "traceparent", "transfer-encoding", "user-agent"),
+    )
 )
 """Headers that say nothing of who sends a request."""
 

@@ -186,7 +186,15 @@ SHELL_RUN = ToolDeclaration(
 BUILTIN: Mapping[str, ToolDeclaration] = {
     tool.name: tool
     for tool in (
-        *STATE_TOOLS, *PAST_STATE_TOOLS, STATE_REVERT, GATE_READ, GATE_REVERT, FS_READ, FS_WRITE, HTTP_GET, SHELL_RUN,
+        *STATE_TOOLS,
+        *PAST_STATE_TOOLS,
+        STATE_REVERT,
+        GATE_READ,
+        GATE_REVERT,
+        FS_READ,
+        FS_WRITE,
+        HTTP_GET,
+        SHELL_RUN,
         *HOME_ASSISTANT_TOOLS,
-    )  # fmt: skip
+    )
 }

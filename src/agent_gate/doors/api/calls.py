@@ -102,9 +102,9 @@ async def withdraw(asked: Asked) -> Response:
     gate, request_id = asked.hall.gate, entries[0].request_id
     claimed = request_id and await gate.ledger.claimed(asked.agent.id, request_id)
     found = await gate.ledger.question(call_id)
-    if found is None or found[1] is not None:  # there is nothing to take back: this is a look at the outcome
-        if refused := await refusal(asked, "/calls/{id}"):
-            return refused
+    has_ended = found is None or found[1] is not None
+    if has_ended and (refused := await refusal(asked, "/calls/{id}")):  # that is a look at the outcome
+        return refused
     if request_id and claimed and claimed[0] == call_id:
         outcome: Outcome | None = await gate.withdraw(asked.agent, request_id)
     elif found is not None:

@@ -15,6 +15,7 @@ from agent_gate.doors.callers import Answered, Callers
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import STRANGER, json_response
 from agent_gate.doors.observe.metrics import Meter
+from agent_gate.doors.reads import look
 from agent_gate.doors.wellbeing import wellbeing
 from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
 from agent_gate.ledger.reader import row_of
@@ -25,7 +26,7 @@ from agent_gate.model.limits import READY_FOR_S
 
 _log = logging.getLogger("agent_gate.health")
 
-MONITOR = "monitor"
+DOOR, MONITOR = "probes", "monitor"
 """The role of an agent that only looks at the figures."""
 
 
@@ -84,6 +85,10 @@ class Probes:
                 raise IdentityError(
                     f"this is for approvers and agents with role {MONITOR}", code=6003, suggestion="use their token"
                 )
+            if isinstance(caller, Agent):
+                self._hall.gate.observer.looked(DOOR, request.url.path)
+            else:
+                look(self._hall, caller, DOOR, request.url.path)
         except IdentityError as error:
             self._hall.gate.count_refusal(who, error.problem)
             raise

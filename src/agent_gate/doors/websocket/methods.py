@@ -115,9 +115,9 @@ class Session:
         given = checked(params, ("request_id",))
         claimed = await self._gate.ledger.claimed(self.agent.id, given["request_id"])
         found = await self._gate.ledger.question(claimed[0]) if claimed else None
-        if claimed and (found is None or found[1] is not None):  # there is nothing to take back: it is a look
-            if refused := await self._refusal(f"/calls/{claimed[0]}"):
-                return refused
+        has_ended = claimed is not None and (found is None or found[1] is not None)
+        if claimed and has_ended and (refused := await self._refusal(f"/calls/{claimed[0]}")):  # that is a look
+            return refused
         return (await self._gate.withdraw(self.agent, given["request_id"])).to_json()
 
     async def get_pending_results(self, params: Mapping[str, Json]) -> Json | Outcome:
