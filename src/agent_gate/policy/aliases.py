@@ -52,6 +52,19 @@ def _of_patch(args: Mapping[str, Json]) -> Iterator[str]:
             yield _set(operation["from"])
 
 
+def _read_by_patch(args: Mapping[str, Json]) -> Iterator[str]:
+    """What a patch copies, moves or compares, its outcome tells."""
+    for operation in args["patch"]:
+        place = operation.get({"copy": "from", "move": "from", "test": "path"}.get(operation.get("op"), ""))
+        if isinstance(place, str):
+            yield f"state.get({encoded_text('path', place)})"
+
+
+def _of_patch_and_what_it_reads(args: Mapping[str, Json]) -> Iterator[str]:
+    yield from _of_patch(args)
+    yield from _read_by_patch(args)
+
+
 def _set(path: str) -> str:
     return f"state.set({encoded_text('path', path)})"
 
@@ -70,5 +83,5 @@ _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
     "state.history": _of_whole_state,
     "state.set": _of_place,
     "state.delete": _of_place,
-    "state.patch": _of_patch,
+    "state.patch": _of_patch_and_what_it_reads,
 }
