@@ -19,7 +19,9 @@ declarations check every request and make the OpenAPI document at `/api/openapi.
 
 **Who.** Every request but `/healthz` carries `Authorization: Bearer <token>`, the token of an agent or of an approver
 as `config.yaml` has it. An agent's token never opens what is for approvers, nor an approver's what is for agents:
-403, counted and recorded. An agent sees its own calls, runs, results and questions, and the state of its projects.
+403, counted and recorded. An agent sees its own calls, runs, results and questions, and the state of its projects, each
+by a call that is judged and recorded, and refused while the gate is paused; people look by role.
+[What judges a request](doors.md) is a table of every route.
 
 **From where.** `Host` must name the gate: `gateway.host`, on loopback also `localhost`, `127.0.0.1` and `[::1]`; a
 gate that listens everywhere (`0.0.0.0`, `::`) takes any address, but no name except `localhost`. `Origin`, where a
@@ -29,12 +31,12 @@ browser sends one, must be the same authority. Anything else is 403, for WebSock
 or failed; and 202 with `pending_approval` while a person has yet to agree. A request that was not taken answers 4xx
 or 5xx with `{"error": {"code", "name", "detail", "suggestion"}}`: 400 not what the operation takes, 401 no known
 token, 403 not yours to do, 404 not there or not yours, 405 no such method there, 409 not any more, 413 and 415 not
-such a body, 503 the gate is closing or its ledger cannot be used.
+such a body, 429 too many wrong tokens from this address (`Retry-After`), 503 the gate is closing or its ledger cannot be used.
 
 **Bodies** are strict JSON (no key twice, numbers within ±(2⁵³−1), no lone surrogates) of at most 1 MiB and 64 levels.
 Lists are capped at 1,000, and end where an answer would be larger than 16 MiB.
 
-**Waiting.** `POST /calls` waits for a person until the question's deadline. A client that goes away ends the waiting
+**Waiting.** `POST /calls` waits for a person until the question's deadline, and so does `GET /state` where a rule asks. A client that goes away ends the waiting
 and nothing else: the call goes on, its outcome is kept under `/results`, and the same `request_id` joins it again. A
 plan goes on without its client; a server that ends breaks it off, and says so in its record.
 """

@@ -16,6 +16,7 @@ from agent_gate.bindings.ownership import Start, find_own, note_own
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.bindings.surroundings import look_around, real_directory
 from agent_gate.config import load_policy
+from agent_gate.history.past_states import PastStates
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Approver
@@ -41,6 +42,7 @@ from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.filesystem import FilesystemService
 from agent_gate.services.http import HttpService
+from agent_gate.services.record import RecordService
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.revert import RevertService
 from agent_gate.services.shell import ShellService
@@ -114,6 +116,7 @@ async def open_gate(
             ApprovalsService(),
             StateService(),
             RevertService(ledger, registry.find),
+            RecordService(PastStates(db)),
             FilesystemService(standing.resolver()),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(standing.working_dir, standing.resolver(), standing.look, notes=notes),

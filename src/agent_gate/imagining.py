@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
@@ -41,10 +42,12 @@ class Imagining(Way):
         with_reads: bool = False,
         with_previews: bool = False,
         as_if_agreed: bool = False,
+        shows_state: bool = True,
     ) -> tuple[Outcome, Imagined | None]:
         """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
 
-        Reads and previews do run something on this machine: an agent's door leaves them off.
+        Reads and previews do run something on this machine: an agent's door leaves them off. It leaves `state.get` off
+        too (`shows_state`): what an agent reads is recorded, and a simulation is not.
         `as_if_agreed` goes on where a person would be asked: it shows that person what an approval would lead to.
         """
         request, started_at = replace(request, simulate=True), self.clock.now()
@@ -61,6 +64,7 @@ class Imagining(Way):
                 state,
                 with_reads,
                 with_previews,
+                shows_state,
             )
         finally:
             prepared.release()
@@ -104,12 +108,20 @@ class Imagining(Way):
         return prepared if isinstance(prepared, Problem) else (prepared, so_far)
 
     async def _simulated_ending(
-        self, prepared: Prepared, verdict: Verdict, state: ProjectState, with_reads: bool, with_previews: bool
+        self,
+        prepared: Prepared,
+        verdict: Verdict,
+        state: ProjectState,
+        with_reads: bool,
+        with_previews: bool,
+        shows_state: bool,
     ) -> Ending:
         if verdict.problem is not None:
             return Ending.denied(verdict.problem)
         if verdict.decision is Decision.ASK:
             return Ending(Status.PENDING_APPROVAL, message="a person would have to agree")
+        if not shows_state and prepared.declaration.name == STATE_GET.name:
+            return Ending(Status.SUCCESS, message=NOT_PERFORMED)
         if prepared.transition is not None:
             schema = await self.ledger.state_schema(prepared.call.request.project)
             return self._stages.performer.transit(prepared, state, schema)

@@ -82,7 +82,7 @@ def settings_of(
         db or Path(config.storage.path),
         agent,
         _approvers_of(config, identities),
-        project or _project_of(agent),
+        project or agent.first_project,
         wait_s,
         config,
         config_path,
@@ -106,11 +106,6 @@ def _agent_of(identities: Identities, agent_id: str | None) -> Agent:
     if len(identities.agents) > 1:
         raise ConfigError("agents: which of them speaks here is not said", suggestion=f"name one by --agent: {names}")
     return next(iter(identities.agents.values()))
-
-
-def _project_of(agent: Agent) -> str:
-    """The first that it may name; where it may name all, the one that is always there."""
-    return next((name for name in agent.projects if name != "*"), "default")
 
 
 def _approvers_of(config: Config, identities: Identities) -> tuple[Approver, ...]:

@@ -51,6 +51,7 @@ async def run_plan(
     simulate: bool = False,
     with_reads: bool = False,
     with_previews: bool = True,
+    shows_state: bool = True,
     fail_fast: bool = True,
     on_begin: OnBegin | None = None,
     on_step: OnStep | None = None,
@@ -61,12 +62,12 @@ async def run_plan(
     Who cancels it ends the step that runs: that step and the run are settled before the cancelling goes on.
 
     Simulating writes nothing; it goes on past a step that a person would have to agree to, and `with_previews` it runs
-    commands on copies of the files that they would change, to show the changes.
+    commands on copies of the files that they would change, to show the changes. `shows_state` is off for agents.
     """
     _refuse_unknown_tools(gate, plan)
     run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step)
     if simulate:
-        return await run.simulate(with_reads, with_previews, fail_fast)
+        return await run.simulate(with_reads, with_previews, shows_state, fail_fast)
     return await run.perform(fail_fast)
 
 
@@ -147,7 +148,7 @@ class _Run:
         finally:
             await self._end(BROKEN_OFF)
 
-    async def simulate(self, with_reads: bool, with_previews: bool, fail_fast: bool) -> RunResult:
+    async def simulate(self, with_reads: bool, with_previews: bool, shows_state: bool, fail_fast: bool) -> RunResult:
         problem = self._too_many_steps()
         if problem:
             return RunResult(self._run_id, "failed", (), problem)
@@ -162,7 +163,7 @@ class _Run:
             else:
                 request = self._request(index, step, args)
                 outcome, so_far = await self._gate.simulate(
-                    request, so_far, with_reads=with_reads, with_previews=with_previews
+                    request, so_far, with_reads=with_reads, with_previews=with_previews, shows_state=shows_state
                 )
             self._reached(index, step, outcome)
             if fail_fast and outcome.status not in (Status.SUCCESS, Status.UNKNOWN, Status.PENDING_APPROVAL):
@@ -180,17 +181,14 @@ class _Run:
         """A run of the owner's without a mode has no limit of its own."""
         if self._mode is None and self._agent is self._gate.agent:
             return None
-        mode = self._mode.capped_by(self._agent.mode) if self._mode else self._agent.mode
-        limit = self._gate.judge.policy.limits.steps.get(mode)
-        steps = len(self._plan.steps)
-        if limit is None or steps <= limit:
-            return None
-        return Problem(
-            1018,
-            f"the plan has {steps} steps and mode {mode.value} allows {limit}",
-            "split the plan or raise limits.steps",
-            "admit",
-        )
+        named, own = CallRequest(self._agent, "", {}, mode=self._mode).modes
+        limits, steps = self._gate.judge.policy.limits.steps, len(self._plan.steps)
+        for mode in filter(None, (named, own)):
+            limit = limits.get(mode)
+            if limit is not None and steps > limit:
+                detail = f"the plan has {steps} steps and mode {mode.value} allows {limit}"
+                return Problem(1018, detail, "split the plan or raise limits.steps", "admit")
+        return None
 
     def _args(self, step: PlanStep) -> tuple[Mapping[str, Json], Problem | None]:
         """The step's arguments with what earlier steps reached, and what is wrong where one of them did not."""

@@ -137,6 +137,10 @@ class Observer(Protocol):
         """Somebody was turned away at a door."""
         ...
 
+    def looked(self, door: str, place: str) -> None:
+        """A person looked at something."""
+        ...
+
 
 class Unobserved:
     """Nobody watches."""
@@ -144,6 +148,18 @@ class Unobserved:
     def ended(self, call_id: str, tool: str, outcome: Outcome | None, stages: Sequence[Reached] = ()) -> None: ...
 
     def refused(self, problem: Problem) -> None: ...
+
+    def looked(self, door: str, place: str) -> None: ...
+
+
+class PastStates(Protocol):
+    """Earlier states of projects, as JSON."""
+
+    async def at(self, project: str, version: int | None, snapshot_id: str | None) -> Json: ...
+
+    async def history(self, project: str, limit: int) -> Json: ...
+
+    async def diff(self, project: str, before: int, after: int | None) -> Json: ...
 
 
 class ServiceHandler(Protocol):

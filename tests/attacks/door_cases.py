@@ -19,6 +19,8 @@ from typing import Any
 
 from agent_gate import open_gate
 from agent_gate.config import load_config
+from agent_gate.desk import Desk
+from agent_gate.doors.identity import Identities
 from agent_gate.model.errors import ConfigError
 from agent_gate.server import build_app
 from agent_gate.server.sockets import Server
@@ -35,6 +37,7 @@ POLICY: Mapping[str, Any] = {
 METHODS = {"tool.call": "tool_request", "approval.decide": "approve"}
 """The method names of the cases, in ours; nobody approves over the agents' socket, so that one does not exist."""
 ANSWER_S = 20.0
+NOT_AUTHENTICATED = -32005
 _HERE = Path(__file__)
 
 
@@ -44,15 +47,35 @@ def run(case: Case, root: Path) -> str:
             _config(Path(folder), case.policy["bearer_token"], case.policy.get("role_of_token", "agent"), 0)
         except ConfigError:
             return "error"
-    door = door_for(case.policy["bearer_token"], case.policy.get("role_of_token", "agent"))
+    door = door_for(
+        case.policy["bearer_token"],
+        case.policy.get("role_of_token", "agent"),
+        json.dumps({key: case.policy[key] for key in ("gate", "agent", "state", "paused") if key in case.policy}),
+    )
     headers, query = dict(case.args.get("headers", {})), case.args.get("query", "")
+    if "guesses" in case.args:
+        return "allow" if _is_read(door, case.args, headers) else "deny"
     match case.args.get("transport", "ws"):
+        case "http" if "get" in case.args:
+            return "allow" if door.get(headers, case.args["get"]) == 200 else "deny"
         case "ws" | "websocket":
             return verdict(door.say(headers, query, in_our_words(case.args["raw"])))
         case "http" | "https":
             return "allow" if door.post(headers, query, case.args["raw"]) else "deny"
         case _:
             raise Skipped
+
+
+def _is_read(door: Door, args: Mapping[str, Any], headers: Mapping[str, str]) -> bool:
+    """Whether the last of many tokens that are nobody's is still looked at."""
+    read = False
+    for number in range(args["guesses"]):
+        guess = {**headers, "Authorization": f"Bearer guess-{number}"}
+        if args.get("transport") == "ws":
+            read = (door.say(guess, "", b"{}") or {}).get("error", {}).get("code") == NOT_AUTHENTICATED
+        else:
+            read = door.get(guess, args["get"]) == 401
+    return read
 
 
 def verdict(answer: Mapping[str, Any] | None) -> str:
@@ -72,9 +95,9 @@ def in_our_words(raw: str | bytes) -> bytes:
 class Door:
     """A server in a process of its own, and a client that writes headers and frames by hand."""
 
-    def __init__(self, token: str, role: str) -> None:
+    def __init__(self, token: str, role: str, spec: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="door-")
-        command = [sys.executable, "-m", __name__, self._folder.name, token, role]
+        command = [sys.executable, "-m", __name__, self._folder.name, token, role, spec]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=_HERE.parents[2], text=True)
         assert self._process.stdout is not None
         self._port = int(self._process.stdout.readline())
@@ -105,6 +128,14 @@ class Door:
             answer = _answer(stream)
         self.check_that_it_lives()
         return answer
+
+    def get(self, headers: Mapping[str, str], path: str) -> int:
+        """The status of the answer."""
+        with socket.create_connection(("127.0.0.1", self._port), ANSWER_S) as connection:
+            connection.sendall(_head("GET", path, {**headers, "Connection": "close"}))
+            head = b"".join(iter(lambda: connection.recv(65_536), b""))
+        self.check_that_it_lives()
+        return int(head.split(b" ")[1])
 
     def post(self, headers: Mapping[str, str], query: str, raw: str) -> bool:
         """Whether the same request over HTTP is taken and succeeds."""
@@ -154,22 +185,29 @@ def _answer(stream: Any) -> dict[str, Any] | None:
 
 
 @cache
-def door_for(token: str, role: str) -> Door:
-    """Kept for all cases of one run that have the same token."""
-    return Door(token, role)
+def door_for(token: str, role: str, spec: str = "{}") -> Door:
+    """Kept for all cases of one run that have the same token at the same gate."""
+    return Door(token, role, spec)
 
 
-async def _serve(directory: Path, token: str, role: str) -> None:
+async def _serve(directory: Path, token: str, role: str, spec: Mapping[str, Any]) -> None:
+    """The case may say the gate's policy, what the agent is, the project's state, and that all is paused."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        config = _config(directory, token, role, port)
-        async with open_gate(POLICY, directory / "gate.db", working_dir=directory) as gate:
+        config = _config(directory, token, role, port, spec.get("agent", {}))
+        approvers = tuple(Identities(config).approvers.values())
+        policy = spec.get("gate", POLICY)
+        async with open_gate(policy, directory / "gate.db", working_dir=directory, approvers=approvers) as gate:
+            if "state" in spec:
+                await gate.call("state.set", {"path": "", "value": spec["state"]})
+            if spec.get("paused"):
+                await Desk(gate).pause(approvers[0], "")
             sys.stdout.write(f"{port}\n")
             sys.stdout.flush()
             await Server(build_app(a_hall_of(gate, directory / "gate.db", config))).serve([listener])
 
 
-def _config(directory: Path, token: str, role: str, port: int) -> Any:
+def _config(directory: Path, token: str, role: str, port: int, more: Mapping[str, Any] | None = None) -> Any:
     """Read from a file, as a user's is; an agent that nobody is stands beside an approver's token."""
     other = "nobody-has-this-token-0123456789"
     agent, approver = (token, other) if role == "agent" else (other, token)
@@ -178,7 +216,7 @@ def _config(directory: Path, token: str, role: str, port: int) -> Any:
         json.dumps(
             {
                 "gateway": {"host": "127.0.0.1", "port": port},
-                "agents": [{"id": "bot", "token": agent}],
+                "agents": [{"id": "bot", "token": agent, **(more or {})}],
                 "approvers": [{"id": "anna", "token": approver}],
                 "rate_limit": {"max_requests_per_minute": 1_000_000, "max_pending_approvals": 1_000},
             }
@@ -194,4 +232,4 @@ def expect_refusal(answer: Mapping[str, Any] | None) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4])))

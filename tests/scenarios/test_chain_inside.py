@@ -20,6 +20,7 @@ from agent_gate.config import ChainPolicyConfig, ConfigError, load_config, load_
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.observe import secrets_of
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
+from agent_gate.model.limits import GUESSES_PER_MINUTE
 from agent_gate.request_desk import RequestDesk
 from agent_gate.server import build_app
 from agent_gate.server.chains import Chains
@@ -66,6 +67,16 @@ async def test_a_key_of_the_chain_opens_the_api_as_the_agent_whose_it_is(tmp_pat
         assert (answer.status_code, answer.json()["status"]) == (200, "success")
         assert entries(served.gate, "settled")[-1]["agent_id"] == "bot"
         assert BOT_KEY.encode() not in stored_bytes(served.gate)
+
+
+async def test_guessing_keys_is_slowed_down_as_guessing_tokens_is(tmp_path: Path) -> None:
+    async with behind(tmp_path, step("api_key", KEYS)) as served:
+        assert (await asked(served, x_api_key=BOT_KEY)).status_code == 200
+        for number in range(GUESSES_PER_MINUTE):
+            assert (await asked(served, x_api_key=f"guess-{number}")).status_code == 401
+        assert (await asked(served, x_api_key=ANNA_KEY)).status_code == 429
+        assert (await asked(served)).status_code == 401
+        assert (await asked(served, x_api_key=BOT_KEY)).status_code == 200
 
 
 async def test_a_key_never_opens_what_is_for_the_other_kind(tmp_path: Path) -> None:

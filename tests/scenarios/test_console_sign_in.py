@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agent_gate.config import GatewayConfig, TLSConfig
-from agent_gate.doors.console import sessions, throttle
+from agent_gate.doors import throttle
+from agent_gate.doors.console import sessions
 from agent_gate.doors.console.frame import HEADERS, place_within
 from agent_gate.model.limits import CONSOLE_SESSION_IDLE_S, CONSOLE_SESSION_S, CONSOLE_SESSIONS_OF_ONE_MAX
 from agent_gate.server import build_app
@@ -90,7 +91,7 @@ async def test_guessing_is_slowed_down_and_waiting_helps(visitor: Visitor, clock
 def test_one_household_is_one_address_and_addresses_are_forgotten(
     clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(throttle, "CONSOLE_ADDRESSES_MAX", 2)
+    monkeypatch.setattr(throttle, "GUESSING_ADDRESSES_MAX", 2)
     slowed = throttle.Throttle(clock.monotonic)
     for number in range(10):
         slowed.failed(f"2001:db8::{number}")

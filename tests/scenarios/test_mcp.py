@@ -497,7 +497,7 @@ def test_the_program_of_the_guide_runs(notes: Path) -> None:
     env = {**os.environ, "HOME": str(notes.parent)}
     done = subprocess.run(program, capture_output=True, text=True, check=True, env=env)
     tools, read, denied = done.stdout.splitlines()
-    assert tools.startswith("tools: fs_read, fs_write, state_delete, ")
+    assert tools.startswith("tools: fs_read, fs_write, state_at, state_delete, ")
     assert json.loads(read.removeprefix("read: "))["content"] == "milk"
     assert denied.startswith("read: denied (1002 path_denied): ")
     assert "dear diary" not in done.stdout

@@ -270,6 +270,8 @@ class Noted:
 
     def refused(self, problem: Any) -> None: ...
 
+    def looked(self, door: str, place: str) -> None: ...
+
 
 async def test_an_observer_sees_each_stage_in_its_turn(tmp_path: Path) -> None:
     policy = {"rules": [{"pattern": "mail.*", "action": "ask"}], "defaults": [{"pattern": "*", "action": "allow"}]}

@@ -18,14 +18,24 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.instruction import ImmediateResponse
 from agent_gate.chain.policy import StatusCode
-from agent_gate.doors.http import Caller, caller_of, holder_of, problem_response, token_in
+from agent_gate.doors.http import Caller, address_of, bearer_token, caller_of, holder_of, problem_response, token_in
 from agent_gate.doors.identity import Identities
+from agent_gate.doors.throttle import Throttle, seconds_of, slowed_down
 from agent_gate.model.errors import IdentityError, Problem
 
 _log = logging.getLogger(__name__)
 
 _CODES = {401: 6002, 429: 1012}
 """What a refusal of the chain counts as, by the status that it answers with; 6003 where it is another."""
+
+
+_ORDINARY = frozenset(
+    (
+        *("accept", "accept-encoding", "accept-language", "connection", "content-length", "content-type", "host"),
+        *("origin", "traceparent", "transfer-encoding", "user-agent"),
+    )
+)
+"""Headers that say nothing of who sends a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +50,35 @@ class Answered:
 class Callers:
     """For one door, with its chain."""
 
-    def __init__(self, identities: Identities, chain: ConfiguredChain | None) -> None:
-        self._identities, self._chain = identities, chain
+    def __init__(self, identities: Identities, throttle: Throttle, chain: ConfiguredChain | None = None) -> None:
+        self._identities, self._throttle, self._chain = identities, throttle, chain
 
     async def of(self, request: Request) -> Caller | Answered:
-        """IdentityError where nobody known is named."""
+        """IdentityError where nobody known is named; who guesses is slowed down, by address."""
+        address, shown = address_of(request), self._shown(request)
+        if not shown:  # that is no guess
+            return await self._identified(request)
+        wait_s = self._throttle.wait_s(address, shown)
+        if wait_s:
+            return _too_many(wait_s)
+        try:
+            caller = await self._identified(request)
+        except IdentityError:
+            self._throttle.failed(address)
+            raise
+        if not isinstance(caller, Answered):
+            self._throttle.succeeded(address, shown)
+        elif caller.problem is not None and caller.problem.code == _CODES[401]:
+            self._throttle.failed(address)
+        return caller
+
+    def _shown(self, request: Request) -> str:
+        """What the request shows of who sends it; empty where nothing. A chain may look at any header."""
+        if self._chain is None:
+            return bearer_token(request) or ""
+        return "\n".join(f"{name}: {value}" for name, value in request.headers.items() if name not in _ORDINARY)
+
+    async def _identified(self, request: Request) -> Caller | Answered:
         if self._chain is None:
             return caller_of(request, self._identities)
         try:
@@ -72,6 +106,11 @@ class Callers:
         return caller
 
 
+def _too_many(wait_s: float) -> Answered:
+    problem = slowed_down(wait_s)
+    return Answered(problem_response(problem, 429, {"retry-after": str(seconds_of(wait_s))}), problem)
+
+
 def _context(request: Request) -> RequestContext:
     """The head of the request: bodies are read by who knows how large they may be."""
     return RequestContext.create(
@@ -80,7 +119,7 @@ def _context(request: Request) -> RequestContext:
         scheme=request.url.scheme,
         authority=request.headers.get("host", ""),
         query_params=request.query_params.multi_items(),
-        client_ip=request.client.host if request.client else "",
+        client_ip=address_of(request),
         headers=[(name.decode("latin-1"), _text(value)) for name, value in request.headers.raw],
     )
 

@@ -13,6 +13,7 @@ from agent_gate.chain.configured import ConfiguredChain
 from agent_gate.config import Config
 from agent_gate.desk import Desk
 from agent_gate.doors.identity import Identities
+from agent_gate.doors.throttle import Throttle
 from agent_gate.ledger.reader import open_reader
 from agent_gate.mailbox import Mailbox
 from agent_gate.runtime import Gate
@@ -37,6 +38,11 @@ class Hall:
     """What the headers of each request to `/api` go through; None where the tokens of the configuration decide."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: doors take nothing more in, tell who is connected, and let go."""
+    throttle: Throttle = field(init=False)
+    """Of whoever guesses tokens, at whichever door."""
+
+    def __post_init__(self) -> None:
+        self.throttle = Throttle(self.gate.clock.monotonic)
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:

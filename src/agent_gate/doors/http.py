@@ -151,6 +151,11 @@ def _with_security_headers(send: Send) -> Send:
     return sending
 
 
+def address_of(connection: HTTPConnection) -> str:
+    """Of the other end of the socket: what a header says of others is not believed."""
+    return connection.client.host if connection.client else ""
+
+
 def bearer_token(connection: HTTPConnection) -> str | None:
     """The token of an `Authorization: Bearer` header; None where there is not exactly one."""
     # Headers are read as Latin-1, so that no byte is lost; tokens are UTF-8.

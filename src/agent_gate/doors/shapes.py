@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from agent_gate.model.approval import Question
+from agent_gate.model.builtin import GATE_READ
 from agent_gate.model.call import Agent, Facts
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.tool import ToolDeclaration
@@ -54,6 +55,8 @@ def offered_to(agent: Agent, gate: Gate) -> list[ToolDeclaration]:
 
 def _could_use(agent: Agent, tool: ToolDeclaration, judge: Judge) -> bool:
     """Whether neither its roles nor a guard that is not set up rule it out, whatever the arguments."""
+    if tool.name == GATE_READ.name:  # the doors have their own ways to ask for it
+        return False
     if tool.name in GUARDED and getattr(judge.policy.guards, tool.name.replace(".", "_")) is None:
         return False
     facts = Facts(0.0, agent.mode, agent.roles, True, judge.policy_hash)

@@ -83,10 +83,10 @@ class RecordedCall:
         )  # fmt: skip
 
     @property
-    def standing(self) -> tuple[tuple[str, ...], str | None, bool]:
-        """Who called, in which mode, and whether it was confirmed, as far as a verdict can rest on it."""
+    def standing(self) -> tuple[tuple[str, ...], str | None, bool, str | None]:
+        """Who called, in which mode, confirmed or not, and what its own mode is, if a verdict can rest on it."""
         facts = self._body["facts"]
-        return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed", False)
+        return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed", False), facts.get("ceiling")
 
     @property
     def question(self) -> bytes:
@@ -103,8 +103,15 @@ def _request(agent_id: str, tool: str, project: str) -> CallRequest:
 
 
 @lru_cache(maxsize=256)
-def _facts(roles: tuple[str, ...], mode: str | None, confirmed: bool) -> Facts:
-    return Facts(0.0, Mode(mode) if mode else Mode.ASSISTED, roles or ("operator",), confirmed, "")
+def _facts(roles: tuple[str, ...], mode: str | None, confirmed: bool, ceiling: str | None) -> Facts:
+    return Facts(
+        0.0,
+        Mode(mode) if mode else Mode.ASSISTED,
+        roles or ("operator",),
+        confirmed,
+        "",
+        ceiling=Mode(ceiling) if ceiling else None,
+    )
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
-from agent_gate.model.limits import ARGV_WORDS_MAX, HEADERS_MAX, POLICY_TIMEOUT_S_MAX
+from agent_gate.model.limits import (
+    ARGV_WORDS_MAX,
+    HEADERS_MAX,
+    INTEGER_MAX,
+    PAGE_LIMIT,
+    PAGE_MAX,
+    POLICY_TIMEOUT_S_MAX,
+)
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
 
 _TEXT: Mapping[str, Json] = {"type": "string"}
@@ -28,8 +35,9 @@ def _state(name: str, description: str, schema: Mapping[str, Json], risk: Risk =
     return ToolDeclaration(name, description, schema, {}, Effect.NONE, risk, 0)
 
 
+STATE_GET = _state("state.get", "Read a value of the project's state", _schema(path=_PATH))
 STATE_TOOLS = (
-    _state("state.get", "Read a value of the project's state", _schema(path=_PATH)),
+    STATE_GET,
     _state("state.set", "Write a value into the project's state", _schema("path value", path=_PATH, value={})),
     _state("state.delete", "Remove a value from the project's state", _schema("path", path=_PATH)),
     _state(
@@ -37,6 +45,45 @@ STATE_TOOLS = (
         "Change the project's state by a JSON Patch (RFC 6902)",
         _schema("patch", patch={"type": "array", "items": {"type": "object"}, "maxItems": 1000}),
     ),
+)
+
+_VERSION: Mapping[str, Json] = {"type": "integer", "minimum": 0, "maximum": INTEGER_MAX}
+
+
+def _past_state(name: str, description: str, **properties: Mapping[str, Json]) -> ToolDeclaration:
+    return ToolDeclaration(name, description, _schema("", **properties), {}, Effect.READ, Risk.LOW, 0)
+
+
+STATE_AT = _past_state(
+    "state.at",
+    "Read the project's whole state as it was at a version or in a snapshot",
+    version={**_VERSION, "description": "0 is the initial state"},
+    snapshot_id={"type": "string", "description": "instead of a version"},
+)
+STATE_HISTORY = _past_state(
+    "state.history",
+    "List the versions of the project's state, the newest first",
+    limit={"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "description": f"{PAGE_LIMIT} if not said"},
+)
+STATE_DIFF = _past_state(
+    "state.diff",
+    "Compare two versions of the project's state, as RFC 6902",
+    **{
+        "from": {**_VERSION, "description": "the earlier version; 0 if not said"},
+        "to": {**_VERSION, "description": "the later one; the last if not said"},
+    },
+)
+PAST_STATE_TOOLS = (STATE_AT, STATE_HISTORY, STATE_DIFF)
+"""They show the whole state, so that rules against `state.get()` hold for them too."""
+
+GATE_READ = ToolDeclaration(
+    "gate.read",
+    "Leave to read what the gate keeps of an agent's own calls; the door that asked for it shows it",
+    _schema("path", path={**_TEXT, "description": "as below /api/v1"}, query={"type": "object"}),
+    {"query": ArgumentKind.UNSIGNED},
+    Effect.READ,
+    Risk.LOW,
+    0,
 )
 
 STATE_REVERT = ToolDeclaration(
@@ -138,5 +185,16 @@ SHELL_RUN = ToolDeclaration(
 
 BUILTIN: Mapping[str, ToolDeclaration] = {
     tool.name: tool
-    for tool in (*STATE_TOOLS, STATE_REVERT, GATE_REVERT, FS_READ, FS_WRITE, HTTP_GET, SHELL_RUN, *HOME_ASSISTANT_TOOLS)
+    for tool in (
+        *STATE_TOOLS,
+        *PAST_STATE_TOOLS,
+        STATE_REVERT,
+        GATE_READ,
+        GATE_REVERT,
+        FS_READ,
+        FS_WRITE,
+        HTTP_GET,
+        SHELL_RUN,
+        *HOME_ASSISTANT_TOOLS,
+    )
 }

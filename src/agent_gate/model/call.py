@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.tool import Json, Mode
@@ -31,6 +32,11 @@ class Agent:
 
     def may_use(self, project: str) -> bool:
         return project in self.projects or "*" in self.projects
+
+    @property
+    def first_project(self) -> str:
+        """Of those that it may name; where it may name all, the one that is always there."""
+        return next((name for name in self.projects if name != "*"), "default")
 
 
 class Presence:
@@ -65,6 +71,13 @@ class CallRequest(Struct, frozen=True):
     """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
     presence: Presence | None = None
     """Of the agent, where the door does not cancel what it asks for when the agent goes, but says so here."""
+
+    @property
+    def modes(self) -> tuple[Mode, Mode | None]:
+        """The mode that the call is made in, and the agent's own where the request names a stricter one."""
+        own = self.agent.mode
+        named = self.mode.capped_by(own) if self.mode else own
+        return named, None if named is own else own
 
 
 class BoundCall(Struct, frozen=True):
@@ -125,6 +138,19 @@ class Facts(Struct, frozen=True):
     """Whether a person said no to one of the signatures or aliases within the cooldown."""
     found: Mapping[str, Json] = field(default_factory=dict)
     """What binding saw of the things to be touched that may change without voiding an approval: a file's size."""
+    ceiling: Mode | None = None
+    """The agent's own mode, where the request named a stricter one."""
+
+    @property
+    def readings(self) -> tuple[Facts, ...]:
+        """These facts, and those without what the request says of itself: none of it may make a verdict milder."""
+        if self.ceiling is None and not self.confirmed:
+            return (self,)
+        return tuple(
+            replace(self, mode=mode, confirmed=confirmed)
+            for mode in dict.fromkeys((self.mode, self.ceiling or self.mode))
+            for confirmed in dict.fromkeys((self.confirmed, False))
+        )
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any], at: float) -> Facts:
@@ -140,6 +166,7 @@ class Facts(Struct, frozen=True):
             can_ask=fields.get("can_ask", True),
             refused_recently=fields.get("refused_recently", False),
             found=fields.get("found", {}),
+            ceiling=Mode(fields["ceiling"]) if "ceiling" in fields else None,
         )
 
     def to_json(self, *, asking_mattered: bool) -> dict[str, Any]:
@@ -152,6 +179,8 @@ class Facts(Struct, frozen=True):
             fields["state_version"] = self.state_version
         if self.mode is not _ORDINARY:
             fields["mode"] = self.mode.value
+        if self.ceiling is not None:
+            fields["ceiling"] = self.ceiling.value
         if self.roles != ("operator",):
             fields["roles"] = list(self.roles)
         if self.confirmed:

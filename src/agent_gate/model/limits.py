@@ -195,10 +195,15 @@ CONSOLE_SESSION_IDLE_S = 1_800.0
 CONSOLE_SESSION_S = 43_200.0
 CONSOLE_NOTICES_MAX = 8
 """What a person is told on the next page."""
-CONSOLE_SIGN_INS_FAILED_PER_MINUTE = 10
-"""From one address; the next ones are refused unread."""
-CONSOLE_ADDRESSES_MAX = 10_000
+GUESSES_PER_MINUTE = 10
+"""Tokens from one address that are nobody's; the next ones are refused unread."""
+GUESSES_BESIDE_KNOWN_PER_MINUTE = 600
+"""Beyond them, until not even tokens that were right from there lately are read."""
+GUESSING_ADDRESSES_MAX = 10_000
 """That are remembered for it."""
+KNOWN_TOKENS_MAX = 10_000
+KNOWN_TOKENS_S = 3_600.0
+"""How long a token that was right stands out among the guesses from its address."""
 CONSOLE_STREAMS_MAX = 200
 CONSOLE_QUESTIONS_SHOWN_MAX = 100
 """In the list of the inbox, oldest first; the rest is counted."""
@@ -209,6 +214,8 @@ CONSOLE_SEARCH_S = 5.0
 """A search that takes longer is broken off."""
 CONSOLE_FORESIGHT_S = 10.0
 
+PAGE_LIMIT = 100
+"""Of a list where nobody says how long it is to be."""
 PAGE_MAX = 1_000
 """Of the lists that the HTTP API gives."""
 PAGE_BYTES_MAX = 16 * 1_048_576

@@ -152,10 +152,10 @@ class Binder:
         refused_recently: bool,
         found: Mapping[str, Json],
     ) -> Facts:
-        ceiling = request.agent.mode
+        mode, ceiling = request.modes
         return Facts(
             now,
-            request.mode.capped_by(ceiling) if request.mode else ceiling,
+            mode,
             request.agent.roles,
             request.confirmed,
             judge.policy_hash,
@@ -165,6 +165,7 @@ class Binder:
             self._can_ask or request.simulate,
             refused_recently,
             found,
+            ceiling,
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:

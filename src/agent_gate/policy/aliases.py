@@ -57,8 +57,26 @@ def _of_patch(args: Mapping[str, Json]) -> Iterator[str]:
             yield _set(operation["from"])
 
 
+def _read_by_patch(args: Mapping[str, Json]) -> Iterator[str]:
+    """What a patch copies, moves or compares, its outcome tells."""
+    for operation in args["patch"]:
+        place = operation.get({"copy": "from", "move": "from", "test": "path"}.get(operation.get("op"), ""))
+        if isinstance(place, str):
+            yield f"state.get({encoded_text('path', place)})"
+
+
+def _of_patch_and_what_it_reads(args: Mapping[str, Json]) -> Iterator[str]:
+    yield from _of_patch(args)
+    yield from _read_by_patch(args)
+
+
 def _set(path: str) -> str:
     return f"state.set({encoded_text('path', path)})"
+
+
+def _of_whole_state(_: Mapping[str, Json]) -> Iterator[str]:
+    """Earlier states, and what changed in them, tell what is in the state."""
+    yield "state.get()"
 
 
 _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
@@ -66,7 +84,10 @@ _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
     "ha_get_entity_state": _of_entity,
     "ha_get_history": _of_entities,
     "ha_get_statistics": _of_statistics,
+    "state.at": _of_whole_state,
+    "state.diff": _of_whole_state,
+    "state.history": _of_whole_state,
     "state.set": _of_place,
     "state.delete": _of_place,
-    "state.patch": _of_patch,
+    "state.patch": _of_patch_and_what_it_reads,
 }

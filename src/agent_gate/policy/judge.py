@@ -36,6 +36,8 @@ _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
 REACHING = ("ha_call_service", "ha_activate_scene")
 """Tools whose calls may set off what their signatures cannot say."""
+OWN_RECORD = PermissionRule("gate.read(*)", "allow", "an agent may see what its own calls came to")
+"""A rule of every policy: a deny rule overrules it, and nobody is asked whether an agent may have its answers."""
 _STANDINGS_MAX = 256
 """Of one tool; there are as many as sets of roles, times modes."""
 _VERDICTS_MAX = 1_024
@@ -50,7 +52,7 @@ class Judge:
         self.policy_hash = hash_of(dict(policy.source))
         self.surroundings = surroundings or Surroundings()
         self._guards = build_guards(policy, self.surroundings)
-        self._index = RuleIndex(policy.rules, policy.defaults)
+        self._index = RuleIndex((*policy.rules, OWN_RECORD), policy.defaults)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
@@ -83,35 +85,49 @@ class Judge:
         return charges_for(self.policy, self._zone, at, declaration.cost, declaration.name, run_id)
 
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
-        """An error while judging is a deny."""
+        """The strictest of the verdicts with and without what the request says of itself; an error is a deny."""
         try:
             judged = self.judged(tool)
             if judged.may_reach_beyond and reaches_beyond(bound.signatures):
                 judged = judged.at_high_risk()
-            if not judged.goes_by_names:
-                return self._decide(bound, facts, judged)
-            # Nothing else is looked at, so that the same question has the same answer.
-            question = (
-                bound.signatures, bound.aliases, facts.roles, facts.mode, facts.confirmed, facts.can_ask,
-                facts.refused_recently,
-            )  # fmt: skip
-            known = judged.verdicts.get(question)
-            return known or judged.keep(question, self._decide(bound, facts, judged))
+            verdicts = [
+                self._decide_as_read(
+                    bound, read, judged if read.confirmed is facts.confirmed else judged.once_confirmed()
+                )
+                for read in facts.readings
+            ]
+            return strictest(verdicts)
         except Exception as error:
             problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}", stage="decide")
             return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
+
+    def _decide_as_read(self, bound: BoundCall, facts: Facts, judged: JudgedTool) -> Verdict:
+        if not judged.goes_by_names:
+            return self._decide(bound, facts, judged)
+        # Nothing else is looked at, so that the same question has the same answer.
+        question = (
+            bound.signatures, bound.aliases, facts.roles, facts.mode, facts.confirmed, facts.can_ask,
+            facts.refused_recently,
+        )  # fmt: skip
+        known = judged.verdicts.get(question)
+        return known or judged.keep(question, self._decide(bound, facts, judged))
 
     def decide_changes(
         self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
     ) -> Verdict:
         """Whether what a command wrote may count, each path as `fs.write` would be judged; an error is a deny."""
 
-        def environment(path: str) -> _Environment:
-            return _Environment(structs.replace(bound, args={"path": path}), facts, self.declared(FS_WRITE), self._zone)
+        asks_always = self._asks_about_writes and bound.request.tool == SHELL_RUN.name
+
+        def read(facts: Facts) -> Verdict:
+            def environment(path: str) -> _Environment:
+                written = structs.replace(bound, args={"path": path})
+                return _Environment(written, facts, self.declared(FS_WRITE), self._zone)
+
+            return self._changes.decide(changes, environment, facts, requirement, asks_always=asks_always)
 
         try:
-            asks_always = self._asks_about_writes and bound.request.tool == SHELL_RUN.name
-            return self._changes.decide(changes, environment, facts, requirement, asks_always=asks_always)
+            return strictest([read(reading) for reading in facts.readings])
         except Exception as error:
             problem = Problem(1001, f"judging failed: {type(error).__name__}: {error}; nothing was written")
             return Verdict(_DENY, (Reason("judge", _DENY, text=problem.detail),), problem)
@@ -239,6 +255,11 @@ class Judge:
 _RANK: dict[Decision | None, int] = {_ALLOW: 0, _ASK: 1, _DENY: 2}
 
 
+def strictest(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of several that are equally strict, the first."""
+    return verdicts[0] if len(verdicts) == 1 else max(verdicts, key=lambda verdict: _RANK[verdict.decision])
+
+
 class _Standing(NamedTuple):
     """The layers that look at nothing but the tool and who calls it, in which mode, confirmed or not."""
 
@@ -253,8 +274,8 @@ class JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
     __slots__ = (
-        "_at_high_risk", "_standings", "declaration", "given", "goes_by_names", "is_guarded", "may_reach_beyond",
-        "needs_state", "preconditions", "verdicts",
+        "_at_high_risk", "_once_confirmed", "_standings", "declaration", "given", "goes_by_names", "is_guarded",
+        "may_reach_beyond", "needs_state", "preconditions", "verdicts",
     )  # fmt: skip
 
     def __init__(
@@ -276,19 +297,28 @@ class JudgedTool:
         self.may_reach_beyond = given.name in REACHING and declaration.risk is not Risk.HIGH
         self._standings: dict[tuple[object, ...], _Standing] = {}
         self._at_high_risk: JudgedTool | None = None
+        self._once_confirmed: JudgedTool | None = None
 
     def at_high_risk(self) -> JudgedTool:
         """The same tool where what a call sets off cannot be known."""
         if self._at_high_risk is None:
-            declaration = replace(self.declaration, risk=Risk.HIGH)
-            self._at_high_risk = JudgedTool(
-                self.given,
-                declaration,
-                self.is_guarded,
-                needs_state=self.needs_state,
-                goes_by_calls=self.goes_by_names,
-            )
+            self._at_high_risk = self._declared_as(replace(self.declaration, risk=Risk.HIGH))
         return self._at_high_risk
+
+    def once_confirmed(self) -> JudgedTool:
+        """The same tool for a call that is confirmed, which nothing else is to know."""
+        if self._once_confirmed is None:
+            self._once_confirmed = self._declared_as(replace(self.declaration, confirmation_required=False))
+        return self._once_confirmed
+
+    def _declared_as(self, declaration: ToolDeclaration) -> JudgedTool:
+        return JudgedTool(
+            self.given,
+            declaration,
+            self.is_guarded,
+            needs_state=self.needs_state,
+            goes_by_calls=self.goes_by_names,
+        )
 
     def keep(self, question: tuple[object, ...], verdict: Verdict) -> Verdict:
         if len(self.verdicts) >= _VERDICTS_MAX:

@@ -32,6 +32,7 @@ _CONDITIONS = (
     "weekday < 5",
     "cost > 3",
     "mode == 'autonomous'",
+    "mode != 'autonomous'",
     "get(state, 'ready', False)",
     "state['stock'] > 0",
     "inputs['missing'] == 1",
@@ -82,6 +83,7 @@ class Case:
             },
             can_ask=facts.can_ask,
             refused_recently=facts.refused_recently,
+            ceiling=facts.ceiling.value if facts.ceiling else None,
         )
 
 
@@ -92,7 +94,7 @@ def case(random: Random) -> Case:
     signatures = random.sample(_SIGNATURES, random.choice((1, 1, 1, 2, 3)))
     inputs: dict[str, Any] = _some(random, {"n": random.randint(0, 5), "a": {"b": random.randint(1, 3)}})
     bound = bound_call(declaration, signatures, inputs, random.choice((None, "run")), _aliases(random))
-    found = {}
+    found, (mode, ceiling) = {}, _modes(random)
     if is_guarded:
         path, found = random.choice(_PATHS), {"type": random.choice(("file", "file", "file", "directory"))}
         bound = changed(bound, args={**inputs, "path": path}, resources={"path": path})
@@ -103,7 +105,8 @@ def case(random: Random) -> Case:
         facts(
             found=found,
             at=NOON + random.randint(-30 * 86_400, 300 * 86_400),
-            mode=random.choice(list(Mode)),
+            mode=mode,
+            ceiling=ceiling,
             roles=("admin",) if calm else tuple(random.sample(_ROLES, random.choice((0, 1, 1, 1, 2)))),
             confirmed=random.random() < 0.5,
             state=random.choice(({}, {"ready": True}, {"stock": 1}, {"stock": 0, "ready": False})),
@@ -112,6 +115,12 @@ def case(random: Random) -> Case:
             refused_recently=not calm and random.random() < 0.3,
         ),
     )
+
+
+def _modes(random: Random) -> tuple[Mode, Mode | None]:
+    """What the request names, and the agent's own where that is another."""
+    named, own = sorted(random.choices(list(Mode), k=2), key=lambda mode: mode.rank)
+    return named, None if named is own else own
 
 
 def _aliases(random: Random) -> list[str]:

@@ -103,7 +103,7 @@ def test_an_alias_never_makes_a_verdict_looser(seeds: list[int]) -> None:
         (
             "state.patch",
             {"patch": [{"op": "test", "path": "/t"}, {"op": "move", "from": "/x", "path": "/y*"}]},
-            ("state.set(/y%2A)", "state.set(/x)"),
+            ("state.set(/y%2A)", "state.set(/x)", "state.get(/t)", "state.get(/x)"),
         ),
         ("state.get", {"path": "/a"}, ()),
         ("ha_get_state", {"entity_id": "light.a"}, ()),

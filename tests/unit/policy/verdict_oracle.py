@@ -44,6 +44,10 @@ class Call(NamedTuple):
     """minute, hour, today, tool"""
     can_ask: bool
     refused_recently: bool
+    ceiling: str | None = None
+    """The agent's own mode, where the request named a stricter one."""
+    conditions_hear: bool = True
+    """Whether conditions are told that the call is confirmed."""
 
 
 class Opinion(NamedTuple):
@@ -56,7 +60,17 @@ class Opinion(NamedTuple):
     approvers_required: int = 1
 
 
-def opinion(policy: Mapping[str, Any], call: Call) -> Opinion:  # noqa: PLR0912 -- one screen is the point of it
+def opinion(policy: Mapping[str, Any], call: Call) -> Opinion:
+    """What a request says of itself can only make it stricter."""
+    opinions = [
+        _opinion(policy, call._replace(mode=mode, conditions_hear=hear))
+        for mode in (call.mode, call.ceiling or call.mode)
+        for hear in (True, False)
+    ]
+    return max(opinions, key=lambda found: ("allow", "ask", "deny").index(found.decision))
+
+
+def _opinion(policy: Mapping[str, Any], call: Call) -> Opinion:  # noqa: PLR0912 -- one screen is the point of it
     tool = _declared(policy, call.tool)
     moment = datetime.fromtimestamp(call.at, ZoneInfo(policy.get("timezone", "UTC")))
     env = _env(call, tool, moment)
@@ -148,7 +162,7 @@ def _env(call: Call, tool: Mapping[str, Any], moment: datetime) -> dict[str, Any
         "roles": list(call.roles),
         "project": "default",
         "mode": call.mode,
-        "confirmed": call.confirmed,
+        "confirmed": call.confirmed and call.conditions_hear,
         "risk": tool["risk"],
         "cost": tool["cost"],
         "hour": moment.hour,

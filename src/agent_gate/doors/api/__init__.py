@@ -32,7 +32,7 @@ def routes(hall: Hall) -> list[BaseRoute]:
     described, reading = describe(), Reading(hall)
     if API in hall.config.chains and hall.api_chain is None:
         raise AssertionError("a chain that is configured must be there before the door opens")
-    callers = Callers(hall.identities, hall.api_chain)
+    callers = Callers(hall.identities, hall.throttle, hall.api_chain)
 
     async def show_document(_: Asked) -> Response:
         return json_response(described)

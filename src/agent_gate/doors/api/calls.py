@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_gate.config import load_plan
 from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who, imagined
 from agent_gate.doors.api.place import CLOSING
+from agent_gate.doors.api.reads import DOOR, GONE, refusal
 from agent_gate.doors.api.schemas import IDS, MODE, PROJECT, TRUTH, WHOLE, listed, name_of, record, ref
+from agent_gate.doors.api.waiting import while_there
 from agent_gate.doors.http import acting_for, json_response
 from agent_gate.doors.shapes import offered_to, run_to_json, tool_to_json
 from agent_gate.doors.wire import http_status_of_outcome
@@ -25,9 +26,6 @@ from agent_gate.passage import still_open
 from agent_gate.plans import RunResult, run_plan
 from agent_gate.runtime import mode_named
 
-Result = TypeVar("Result")
-
-DOOR = "http"
 _OUTCOMES = {200: ref("Outcome"), 202: ref("Outcome")}
 _CALL_ID = {"id": name_of("The call id, or your own request id.")}
 
@@ -37,7 +35,7 @@ async def make_call(asked: Asked) -> Response:
 
 
 async def simulate(asked: Asked) -> Response:
-    outcome, _ = await asked.hall.gate.simulate(_request(asked))
+    outcome, _ = await asked.hall.gate.simulate(_request(asked), shows_state=False)
     return json_response(imagined(outcome))
 
 
@@ -73,32 +71,14 @@ def _request(asked: Asked) -> CallRequest:
 
 
 async def _submitted(asked: Asked, request: CallRequest) -> Response:
-    outcome = await _while_there(asked.request, asked.hall.gate.submit(request))
+    outcome = await while_there(asked.request, asked.hall.gate.submit(request))
     if outcome is None:
-        return Response(status_code=499)  # nobody reads it
+        return Response(status_code=GONE)
     return _answer(outcome)
 
 
 def _answer(outcome: Outcome) -> Response:
     return json_response(outcome.to_json(), http_status_of_outcome(outcome))
-
-
-async def _while_there(request: Request, work: Awaitable[Result]) -> Result | None:
-    """The result, unless the client goes first: that ends the waiting, and nothing else."""
-    waiting = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(request))
-    try:
-        either: set[asyncio.Future[Any]] = {waiting, gone}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return waiting.result() if waiting.done() else None
-    finally:
-        waiting.cancel()
-        gone.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def show_call(asked: Asked) -> Response:
@@ -121,9 +101,13 @@ async def withdraw(asked: Asked) -> Response:
     call_id, entries = await _known_call(asked)
     gate, request_id = asked.hall.gate, entries[0].request_id
     claimed = request_id and await gate.ledger.claimed(asked.agent.id, request_id)
+    found = await gate.ledger.question(call_id)
+    has_ended = found is None or found[1] is not None
+    if has_ended and (refused := await refusal(asked, "/calls/{id}")):  # that is a look at the outcome
+        return refused
     if request_id and claimed and claimed[0] == call_id:
         outcome: Outcome | None = await gate.withdraw(asked.agent, request_id)
-    elif await gate.ledger.question(call_id) is not None:
+    elif found is not None:
         raise Conflict(f"call `{call_id}` was made without a request id", suggestion="let its deadline pass")
     else:
         outcome = await gate.result(call_id)
@@ -157,6 +141,7 @@ async def run(asked: Asked) -> Response:
                 mode=body.get("mode"),
                 simulate=body.get("simulate", False),
                 with_previews=False,
+                shows_state=False,
             )
         )
         result = await _until_closing(asked, running)

@@ -14,6 +14,7 @@ ALWAYS: Mapping[int, str] = {
     400: "The request is not what this operation takes.",
     401: "No token, or one that is not known here.",
     403: "The token is one for other operations, or Host or Origin is not this gate's.",
+    429: "Too many tokens that are nobody's came from this address.",
     503: "The gate is closing, or its ledger cannot be used.",
 }
 WITH_BODY: Mapping[int, str] = {413: "The body is too large.", 415: "The body is not `application/json`."}

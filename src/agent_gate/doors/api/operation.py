@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agent_gate.doors.api.reading import Reading
+from agent_gate.doors.api.reads import refusal
 from agent_gate.doors.api.schemas import Schema, record, standalone
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import Caller, body_of, json_of
@@ -84,6 +85,10 @@ class Operation:
     body_required: bool = True
     refuses: Mapping[int, str] = field(default_factory=dict)
     """Why it may be refused besides the reasons that every operation has, by status."""
+    calls_a_tool: bool = False
+    """Whether an agent's request is a call of a tool that shows what is asked for; otherwise it needs leave to read."""
+    only_looks: bool = False
+    """Whether it shows something and changes nothing, though it is no GET."""
 
     @cached_property
     def _wrong_query(self) -> Callable[[Json], str | None]:
@@ -110,7 +115,16 @@ class Operation:
             raise NotThere(f"there is nothing at `{visible(request.url.path[:200])}`", code=2002)
         query = self._query_of(request)
         body = None if self.body is None else await self._body_of(request)
-        return await self.handler(Asked(hall, reading, caller, request, path, query, body))
+        asked = Asked(hall, reading, caller, request, path, query, body)
+        if self._is_read_by(caller) and (refused := await refusal(asked, self.path)):
+            return refused
+        return await self.handler(asked)
+
+    def _is_read_by(self, caller: Caller) -> bool:
+        """Whether it shows what no call has shown."""
+        if isinstance(caller, Agent):
+            return self.method == "GET" and not self.calls_a_tool
+        return self.method == "GET" or self.only_looks
 
     def _query_of(self, request: Request) -> dict[str, Any]:
         given = request.query_params.multi_items()

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_gate.doors.api.operation import Asked, NotThere, Operation, Who
+from agent_gate.doors.api.reads import state_read
 from agent_gate.doors.api.schemas import (
     ID,
     LIMIT,
@@ -88,20 +89,33 @@ async def list_entries(asked: Asked) -> Response:
 
 
 async def show_state(asked: Asked) -> Response:
-    project = _project(asked)
     version, snapshot_id = asked.query.get("version"), asked.query.get("snapshot_id")
+    if isinstance(asked.caller, Agent):
+        chosen = {key: asked.query[key] for key in ("version", "snapshot_id") if key in asked.query}
+        if chosen:
+            return await _shown_by(asked, "state.at", chosen)
+        reached = await state_read(asked, "state.get", {"path": ""})
+        if isinstance(reached, Response):
+            return reached
+        version = reached.state_version
+    project = asked.query["project"]
     return await _read_state(asked, lambda reader: state.show(reader, project, version, snapshot_id).to_json())
 
 
 async def state_history(asked: Asked) -> Response:
-    project, limit = _project(asked), asked.query["limit"]
+    project, limit = asked.query["project"], asked.query["limit"]
+    if isinstance(asked.caller, Agent):
+        return await _shown_by(asked, "state.history", {"limit": limit})
     return await _read_state(
         asked, lambda reader: {"versions": [change.to_json() for change in state.history(reader, project, limit)]}
     )
 
 
 async def state_diff(asked: Asked) -> Response:
-    project, before, after = _project(asked), asked.query.get("from", 0), asked.query.get("to")
+    project, before, after = asked.query["project"], asked.query.get("from", 0), asked.query.get("to")
+    if isinstance(asked.caller, Agent):
+        chosen = {key: asked.query[key] for key in ("from", "to") if key in asked.query}
+        return await _shown_by(asked, "state.diff", chosen)
 
     def compared(reader: sqlite3.Connection) -> dict[str, Any]:
         with one_moment(reader):
@@ -111,15 +125,9 @@ async def state_diff(asked: Asked) -> Response:
     return await _read_state(asked, compared)
 
 
-def _project(asked: Asked) -> str:
-    project: str = asked.query["project"]
-    if isinstance(asked.caller, Agent) and not asked.caller.may_use(project):
-        raise IdentityError(
-            f"agent `{asked.caller.id}` may not use project `{project}`",
-            code=6003,
-            suggestion="add it to the agent's projects",
-        )
-    return project
+async def _shown_by(asked: Asked, tool: str, args: dict[str, Any]) -> Response:
+    reached = await state_read(asked, tool, args)
+    return reached if isinstance(reached, Response) else json_response(reached.data)
 
 
 async def _read_state(asked: Asked, question: Callable[[sqlite3.Connection], dict[str, Any]]) -> Response:
@@ -200,7 +208,9 @@ OPERATIONS = (
         Who.EITHER,
         "A project's state, now or at a version",
         show_state,
-        {200: ref("State")},
+        {200: ref("State"), 202: ref("Outcome")},
+        "For an agent a call of `state.get`, and of an earlier version one of `state.at`: judged and recorded.",
+        calls_a_tool=True,
         query={
             "project": PROJECT,
             "version": {**_VERSION, "description": "0 is the initial state; absent: now."},
@@ -215,7 +225,9 @@ OPERATIONS = (
         Who.EITHER,
         "The versions of a project's state",
         state_history,
-        {200: record({"versions": listed(ref("StateChange"))})},
+        {200: record({"versions": listed(ref("StateChange"))}), 202: ref("Outcome")},
+        "For an agent a call of `state.history`, to which rules against `state.get()` apply too.",
+        calls_a_tool=True,
         query={"project": PROJECT, "limit": LIMIT},
         refuses=_NO_SUCH_STATE,
     ),
@@ -226,7 +238,9 @@ OPERATIONS = (
         Who.EITHER,
         "What changed between two versions, as RFC 6902",
         state_diff,
-        {200: record({"from": _VERSION, "to": _VERSION, "diff": listed(OBJECT)})},
+        {200: record({"from": _VERSION, "to": _VERSION, "diff": listed(OBJECT)}), 202: ref("Outcome")},
+        "For an agent a call of `state.diff`, to which rules against `state.get()` apply too.",
+        calls_a_tool=True,
         query={
             "project": PROJECT,
             "from": {**_VERSION, "description": "The earlier version; absent: 0."},

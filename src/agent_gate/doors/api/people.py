@@ -260,5 +260,6 @@ OPERATIONS = (
             },
         ),
         refuses={404: "There is no such agent."},
+        only_looks=True,
     ),
 )

@@ -18,17 +18,18 @@ def routes(hall: Hall) -> list[BaseRoute]:
     sign_in, events = SignIn(console), Events(console)
 
     def see(path: str, handler: Handler) -> Route:
-        return Route(f"{HOME}{path}", console.page(handler), methods=["GET"])
+        return Route(f"{HOME}{path}", console.page(handler, f"{HOME}{path}"), methods=["GET"])
 
-    def do(path: str, handler: Handler) -> Route:
-        return Route(f"{HOME}{path}", console.page(handler), methods=["POST"])
+    def do(path: str, handler: Handler, *, for_all: bool = False) -> Route:
+        endpoint = console.page(handler, f"{HOME}{path}", for_all=for_all)
+        return Route(f"{HOME}{path}", endpoint, methods=["POST"])
 
     return [
         Route("/", _to_the_console, methods=["GET"]),
         Route(f"{HOME}/static/{{name}}", console.assets.serve, methods=["GET"]),
         Route(f"{HOME}/sign-in", sign_in.show, methods=["GET"]),
         Route(f"{HOME}/sign-in", sign_in.take, methods=["POST"]),
-        do("/sign-out", sign_in.sign_out),
+        do("/sign-out", sign_in.sign_out, for_all=True),
         see("", inbox.show),
         see("/events", events.stream),
         do("/questions/{call_id}/answer", inbox.answer),

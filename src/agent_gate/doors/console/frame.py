@@ -19,9 +19,9 @@ from agent_gate import __version__
 from agent_gate.doors.console import shown
 from agent_gate.doors.console.assets import Assets
 from agent_gate.doors.console.sessions import Notice, Session, Sessions
-from agent_gate.doors.console.throttle import Throttle
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.http import body_of
+from agent_gate.doors.reads import look
 from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.history import inbox
 from agent_gate.model.approval import Approver
@@ -32,7 +32,7 @@ T = TypeVar("T")
 Handler: TypeAlias = Callable[["Visit"], Awaitable[Response]]
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-HOME = "/console"
+DOOR, HOME = "console", "/console"
 FIELDS_MAX = 32
 AUTOMATIC = "x-console-refresh"
 """A header of requests that the page makes by itself: they keep no session alive."""
@@ -63,7 +63,7 @@ class Console:
     def __init__(self, hall: Hall) -> None:
         self.hall = hall
         monotonic = hall.gate.clock.monotonic
-        self.sessions, self.throttle, self.assets = Sessions(monotonic), Throttle(monotonic), Assets()
+        self.sessions, self.assets = Sessions(monotonic), Assets()
         self.verifying = asyncio.Lock()
         self._has_tls = hall.config.gateway.tls is not None
         self._templates = templates(self.assets)
@@ -85,8 +85,11 @@ class Console:
     def cookie_of(self, request: Request) -> str:
         return request.cookies.get(self.cookie_name(), "")
 
-    def page(self, handler: Handler) -> Endpoint:
-        """A place for people who are signed in; a form must carry the token of their session."""
+    def page(self, handler: Handler, place: str, *, for_all: bool = False) -> Endpoint:
+        """A place for people who are signed in, and unless it is `for_all` of them, whose role lets them look.
+
+        A form must carry the token of their session.
+        """
 
         async def endpoint(request: Request) -> Response:
             session = self.sessions.find(self.cookie_of(request), active=AUTOMATIC not in request.headers)
@@ -100,6 +103,8 @@ class Console:
                         problem = Problem(6003, "the form is not of this session", "load the page again and repeat it")
                         self.hall.gate.count_refusal(visit.approver.id, problem)
                         return await visit.problem(problem)
+                if not for_all:
+                    look(self.hall, visit.approver, DOOR, place)
                 return await handler(visit)
             except GateError as error:
                 return await visit.problem(error.problem)

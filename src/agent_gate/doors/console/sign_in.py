@@ -6,6 +6,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from agent_gate.doors.console.frame import HEADERS, HOME, Console, Visit, form_of, place_within
+from agent_gate.doors.http import address_of
+from agent_gate.doors.throttle import seconds_of, slowed_down
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import TOKEN_CHARS_MAX
 
@@ -30,19 +32,19 @@ class SignIn:
         except GateError as error:
             return self._refused(request, error.problem, HOME, 400)
         wanted = place_within(form.get("next", ""))
-        address = request.client.host if request.client else ""
-        wait_s = self._console.throttle.wait_s(address)
+        address, token = address_of(request), form.get("token", "").strip()
+        throttle = self._console.hall.throttle
+        wait_s = throttle.wait_s(address, token)
         if wait_s:
-            problem = Problem(1012, "too many attempts from this address", f"wait {int(wait_s) + 1} seconds")
-            response = self._refused(request, problem, wanted, 429)
-            response.headers["retry-after"] = str(int(wait_s) + 1)
+            response = self._refused(request, slowed_down(wait_s), wanted, 429)
+            response.headers["retry-after"] = str(seconds_of(wait_s))
             return response
-        token = form.get("token", "").strip()
         approver = self._console.hall.identities.approver(token) if 0 < len(token) <= TOKEN_CHARS_MAX else None
         if approver is None:
-            self._console.throttle.failed(address)
+            throttle.failed(address)
             problem = Problem(6002, "this token is not an approver's", "see `approvers` in the configuration")
             return self._refused(request, problem, wanted, 401)
+        throttle.succeeded(address, token)
         # Whatever cookie the browser brought along ends here: nobody else can know the new one.
         self._console.sessions.end(self._console.cookie_of(request))
         cookie, _ = self._console.sessions.begin(approver.id)

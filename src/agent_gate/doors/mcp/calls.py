@@ -8,6 +8,7 @@ from math import ceil
 from typing import TypeAlias
 
 from agent_gate.doors.mcp.left_open import LeftOpen, LeftOpenCalls
+from agent_gate.doors.reads import leave_to_read
 from agent_gate.mailbox import Mailbox
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.errors import Problem, ToolError
@@ -74,7 +75,10 @@ class Calls:
         return outcome
 
     async def result(self, call_id: str, progress: Progress | None = None) -> Outcome:
-        """What became of an earlier call of this agent; ToolError where it has none such."""
+        """What became of an earlier call of this agent, or why it is not shown; ToolError where it has none such."""
+        leave = await self.gate.submit(leave_to_read(self.agent, f"/calls/{call_id}", project=self._project))
+        if not leave.ok:
+            return leave
         entries = await self.gate.ledger.entries_of(call_id)
         if not entries or entries[0].agent_id != self.agent.id:
             raise ToolError(

@@ -61,6 +61,7 @@ class Meter(Collector):
         self._tools: set[str] = set()
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._refusals: Counter[str] = Counter()
+        self._looks: Counter[tuple[str, str]] = Counter()
         self._stages = {stage: Durations(STAGE_BOUNDS_S) for stage in STAGES}
         self._passed: list[tuple[Sequence[Reached], float]] = []
         """The stages of calls that ended, and when they did, until they are placed in the histograms."""
@@ -109,6 +110,9 @@ class Meter(Collector):
     def refused(self, problem: Problem) -> None:
         self._refusals[problem.name] += 1
 
+    def looked(self, door: str, place: str) -> None:
+        self._looks[door, place] += 1
+
     def offer(self, tools: Iterator[str]) -> None:
         """The names that get a label of their own, as many as there is room for."""
         for tool in tools:
@@ -144,6 +148,12 @@ class Meter(Collector):
         for reason, count in self._refusals.items():
             refusals.add_metric((reason,), count)
         yield refusals
+        looks = CounterMetricFamily(
+            "agent_gate_people_reads", "What people looked at, by the pattern of its path.", labels=("door", "place")
+        )
+        for labels, count in self._looks.items():
+            looks.add_metric(labels, count)
+        yield looks
         responses = CounterMetricFamily("agent_gate_http_responses", "HTTP responses.", labels=("status",))
         for status, count in self.responses.items():
             responses.add_metric((status,), count)

@@ -11,9 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from agent_gate.doors.callers import Answered, Callers
 from agent_gate.doors.hall import Hall
-from agent_gate.doors.http import STRANGER, caller_of, json_response
+from agent_gate.doors.http import STRANGER, json_response
 from agent_gate.doors.observe.metrics import Meter
+from agent_gate.doors.reads import look
 from agent_gate.doors.wellbeing import wellbeing
 from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
 from agent_gate.ledger.reader import row_of
@@ -24,13 +26,14 @@ from agent_gate.model.limits import READY_FOR_S
 
 _log = logging.getLogger("agent_gate.health")
 
-MONITOR = "monitor"
+DOOR, MONITOR = "probes", "monitor"
 """The role of an agent that only looks at the figures."""
 
 
 class Probes:
     def __init__(self, hall: Hall, meter: Meter) -> None:
         self._hall, self._meter = hall, meter
+        self._callers = Callers(hall.identities, hall.throttle)
         self._looking: asyncio.Task[dict[str, str]] | None = None
         self._looked_at = float("-inf")
 
@@ -45,7 +48,8 @@ class Probes:
         return json_response({"status": "alive"})
 
     async def _readyz(self, request: Request) -> Response:
-        self._refuse_others(request)
+        if refused := await self._refusal(request):
+            return refused
         checks = dict(await self._checks())
         if self._hall.closing.is_set():
             checks["server"] = "closing"
@@ -53,7 +57,8 @@ class Probes:
         return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, 200 if ready else 503)
 
     async def _metrics(self, request: Request) -> Response:
-        self._refuse_others(request)
+        if refused := await self._refusal(request):
+            return refused
         await asyncio.to_thread(self._count)
         self._meter.ledger = self._hall.gate.ledger.figures()
         self._meter.under_way = self._hall.gate.calls_under_way
@@ -66,19 +71,28 @@ class Probes:
             self._meter.results = count_waiting_results(reader)
             self._meter.paused = is_paused(reader)
 
-    def _refuse_others(self, request: Request) -> None:
+    async def _refusal(self, request: Request) -> Response | None:
         """Figures tell of everybody's calls: they are for approvers, and for agents that do nothing but look."""
         who = STRANGER
         try:
-            caller = caller_of(request, self._hall.identities)
+            caller = await self._callers.of(request)
+            if isinstance(caller, Answered):
+                if caller.problem is not None:
+                    self._hall.gate.count_refusal(who, caller.problem)
+                return caller.response
             who = caller.id
             if isinstance(caller, Agent) and MONITOR not in caller.roles:
                 raise IdentityError(
                     f"this is for approvers and agents with role {MONITOR}", code=6003, suggestion="use their token"
                 )
+            if isinstance(caller, Agent):
+                self._hall.gate.observer.looked(DOOR, request.url.path)
+            else:
+                look(self._hall, caller, DOOR, request.url.path)
         except IdentityError as error:
             self._hall.gate.count_refusal(who, error.problem)
             raise
+        return None
 
     async def _checks(self) -> Mapping[str, str]:
         """Asked again at most once in a while, and once for all who ask at the same time."""

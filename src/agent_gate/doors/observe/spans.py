@@ -38,6 +38,8 @@ class Spans:
 
     def refused(self, problem: Problem) -> None: ...
 
+    def looked(self, door: str, place: str) -> None: ...
+
 
 def _told(outcome: Outcome) -> dict[str, str]:
     told = {"agent_gate.status": outcome.status.value}
@@ -61,6 +63,10 @@ class Both:
     def refused(self, problem: Problem) -> None:
         self._first.refused(problem)
         self._second.refused(problem)
+
+    def looked(self, door: str, place: str) -> None:
+        self._first.looked(door, place)
+        self._second.looked(door, place)
 
 
 def with_spans(observer: Observer, clock: Clock) -> Observer:

@@ -10,13 +10,14 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from agent_gate.doors.hall import Hall
-from agent_gate.doors.http import STRANGER, bearer_token
+from agent_gate.doors.http import STRANGER, address_of, bearer_token
+from agent_gate.doors.throttle import slowed_down
 from agent_gate.doors.websocket import rpc
 from agent_gate.doors.websocket.connection import CLOSING, LINE, POLICY_VIOLATION, RESTART, TRY_LATER, Connection
 from agent_gate.doors.websocket.methods import Session
 from agent_gate.doors.websocket.params import checked
 from agent_gate.doors.websocket.rpc import Request, RpcError
-from agent_gate.doors.wire import Rpc
+from agent_gate.doors.wire import Rpc, rpc_of_problem
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import AGENT_CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
@@ -64,18 +65,20 @@ class Door:
             await _close(send, POLICY_VIOLATION, "nobody said in time whose socket it is")
         except RpcError as refused:
             await send({"type": "websocket.send", "text": rpc.error(refused.id, refused).decode()})
-            await _close(send, POLICY_VIOLATION, "not authenticated")
+            slowed = refused.code is Rpc.TOO_MANY
+            await _close(send, TRY_LATER if slowed else POLICY_VIOLATION, "not authenticated")
         return None
 
     async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> Session | None:
-        token = bearer_token(HTTPConnection(scope))
+        connection = HTTPConnection(scope)
+        address, token = address_of(connection), bearer_token(connection)
         if token is not None:
-            return Session(self._hall, self._agent(token))
+            return Session(self._hall, self._agent(address, token))
         event = await receive()
         if event["type"] != "websocket.receive":
             return None
         request = self._first(event.get("text"))
-        session = Session(self._hall, self._agent(request.params["token"], request.id))
+        session = Session(self._hall, self._agent(address, request.params["token"], request.id))
         try:
             greeting = await session.greeting()
         except GateError as error:
@@ -98,15 +101,21 @@ class Door:
             raise RpcError(wrong.code, wrong.message, id=request.id) from None
         return request
 
-    def _agent(self, token: str, request_id: str | int | None = None) -> Agent:
+    def _agent(self, address: str, token: str, request_id: str | int | None = None) -> Agent:
+        throttle = self._hall.throttle
+        wait_s = throttle.wait_s(address, token)
+        if wait_s:
+            raise self._turned_away(slowed_down(wait_s), request_id)
         agent = self._hall.identities.agent(token)
         if agent is None:
+            throttle.failed(address)
             raise self._turned_away(UNKNOWN, request_id)
+        throttle.succeeded(address, token)
         return agent
 
     def _turned_away(self, problem: Problem, request_id: str | int | None) -> RpcError:
         self._hall.gate.count_refusal(STRANGER, problem)
-        return RpcError(Rpc.NOT_AUTHENTICATED, str(problem), {"error": problem.to_json()}, request_id)
+        return RpcError(rpc_of_problem(problem), str(problem), {"error": problem.to_json()}, request_id)
 
     async def _serve(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         agent_id = session.agent.id

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from agent_gate.config import load_plan
 from agent_gate.doors.hall import Hall
+from agent_gate.doors.reads import leave_to_read
 from agent_gate.doors.shapes import offered_to, run_to_json, tool_to_json
 from agent_gate.doors.websocket.params import checked, ids_of, mode_of, wrong
 from agent_gate.doors.websocket.rpc import RpcError
@@ -87,7 +88,7 @@ class Session:
             mode=mode_of(given),
             door=DOOR,
         )
-        outcome, _ = await self._gate.simulate(request)
+        outcome, _ = await self._gate.simulate(request, shows_state=False)
         return outcome
 
     async def execute_plan(self, params: Mapping[str, Json]) -> Json:
@@ -104,21 +105,35 @@ class Session:
             raise RpcError(rpc_of_problem(run.problem), str(run.problem), run_to_json(run))
         return run_to_json(run)
 
-    async def cancel(self, params: Mapping[str, Json]) -> Json:
+    async def _refusal(self, path: str) -> Outcome | None:
+        """Why something that the gate keeps of this agent is not shown; None where it is."""
+        outcome = await self._gate.submit(leave_to_read(self.agent, path, presence=self.presence))
+        return None if outcome.ok else outcome
+
+    async def cancel(self, params: Mapping[str, Json]) -> Json | Outcome:
         """How the call that was taken back ended; whoever waits for it is told the same."""
         given = checked(params, ("request_id",))
+        claimed = await self._gate.ledger.claimed(self.agent.id, given["request_id"])
+        found = await self._gate.ledger.question(claimed[0]) if claimed else None
+        has_ended = claimed is not None and (found is None or found[1] is not None)
+        if claimed and has_ended and (refused := await self._refusal(f"/calls/{claimed[0]}")):  # that is a look
+            return refused
         return (await self._gate.withdraw(self.agent, given["request_id"])).to_json()
 
-    async def get_pending_results(self, params: Mapping[str, Json]) -> Json:
+    async def get_pending_results(self, params: Mapping[str, Json]) -> Json | Outcome:
         checked(params)
+        if refused := await self._refusal("/results"):
+            return refused
         return {"results": [outcome.to_json() for outcome in await self._mailbox.results(self.agent)]}
 
     async def ack_results(self, params: Mapping[str, Json]) -> Json:
         ids = ids_of(checked(params, ("ids",)))
         return {"acknowledged": await self._mailbox.acknowledge(self.agent, ids)}
 
-    async def list_tools(self, params: Mapping[str, Json]) -> Json:
+    async def list_tools(self, params: Mapping[str, Json]) -> Json | Outcome:
         checked(params)
+        if refused := await self._refusal("/tools"):
+            return refused
         return {"tools": [tool_to_json(tool) for tool in offered_to(self.agent, self._gate)]}
 
 

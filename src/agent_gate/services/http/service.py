@@ -123,11 +123,11 @@ class HttpService:
     async def _facts(self, request: CallRequest, fetch: Fetch, judge: Judge) -> Facts:
         """As the gate will see them, but for what has been used up: that refuses no URL."""
         now, cooldown = self._clock.now(), judge.policy.cooldown_seconds
-        ceiling = request.agent.mode
+        mode, ceiling = request.modes
         state = await self._ledger.state(request.project) if judge.needs_state(HTTP_GET) else None
         return Facts(
             at=now,
-            mode=request.mode.capped_by(ceiling) if request.mode else ceiling,
+            mode=mode,
             roles=request.agent.roles,
             confirmed=request.confirmed,
             policy_hash="",
@@ -136,6 +136,7 @@ class HttpService:
             can_ask=self._can_ask,
             refused_recently=cooldown > 0
             and await self._ledger.denied_since(request.project, fetch.signatures[0], now - cooldown),
+            ceiling=ceiling,
         )
 
     async def _addresses_if_allowed(self, errand: _Errand) -> list[str]:
