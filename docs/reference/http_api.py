@@ -31,14 +31,16 @@ browser sends one, must be the same authority. Anything else is 403, for WebSock
 or failed; and 202 with `pending_approval` while a person has yet to agree. A request that was not taken answers 4xx
 or 5xx with `{"error": {"code", "name", "detail", "suggestion"}}`: 400 not what the operation takes, 401 no known
 token, 403 not yours to do, 404 not there or not yours, 405 no such method there, 409 not any more, 413 and 415 not
-such a body, 429 too many wrong tokens from this address (`Retry-After`), 503 the gate is closing or its ledger cannot be used.
+such a body, 429 too many wrong tokens from this address (`Retry-After`), 503 the gate is closing or its ledger cannot
+be used.
 
 **Bodies** are strict JSON (no key twice, numbers within ±(2⁵³−1), no lone surrogates) of at most 1 MiB and 64 levels.
 Lists are capped at 1,000, and end where an answer would be larger than 16 MiB.
 
-**Waiting.** `POST /calls` waits for a person until the question's deadline, and so does `GET /state` where a rule asks. A client that goes away ends the waiting
-and nothing else: the call goes on, its outcome is kept under `/results`, and the same `request_id` joins it again. A
-plan goes on without its client; a server that ends breaks it off, and says so in its record.
+**Waiting.** `POST /calls` waits for a person until the question's deadline, and so does `GET /state` where a rule
+asks. A client that goes away ends the waiting and nothing else: the call goes on, its outcome is kept under `/results`,
+and the same `request_id` joins it again. A plan goes on without its client; a server that ends breaks it off, and says
+so in its record.
 """
 
 PROBES = """## Health, figures, logs, traces
