@@ -16,6 +16,7 @@ from agent_gate.model.entry import (
     Applied,
     Committed,
     Draft,
+    Kind,
     NoRoom,
     NotOpen,
     NotPending,
@@ -58,7 +59,7 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
         beside.write(cursor, item)
     if work.project_change:
         chain.status = work.project_change.status
-    return _write_entries(group, work, chain, _told(work))
+    return _write_entries(group, work, chain, _told(cursor, work, instance))
 
 
 def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
@@ -159,11 +160,11 @@ def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
         kind, id = work.opens
         cursor.execute("INSERT INTO open_work VALUES (?, ?, ?, ?)", (id, kind, project, instance))
     if work.closes is not None:
-        cursor.execute("DELETE FROM open_work WHERE id = ?", (work.closes,))
+        _close(cursor, work, work.closes)
     for charge in work.charges:
-        _count(cursor, project, charge, charge.amount)
+        count(cursor, project, charge.scope, charge.bucket, charge.amount, charge.window)
     for charge in work.releases:
-        _count(cursor, project, charge, -charge.amount)
+        count(cursor, project, charge.scope, charge.bucket, -charge.amount, charge.window)
     if work.holds:
         _hold(cursor, work, instance)
     if work.pending:
@@ -203,6 +204,12 @@ def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
         _erase(cursor, work)
 
 
+def _close(cursor: Cursor, work: Work, id: str) -> None:
+    cursor.execute("DELETE FROM open_work WHERE id = ?", (id,))
+    if work.entries and work.entries[0].kind is Kind.RUN:
+        forget_quotas(cursor, work.project, id)
+
+
 def _erase(cursor: Cursor, work: Work) -> None:
     """Whatever this project holds of the calls' content; a chain elsewhere needs an erase entry of its own."""
     cursor.execute("PRAGMA secure_delete = ON")
@@ -221,15 +228,22 @@ def _erase(cursor: Cursor, work: Work) -> None:
         cursor.execute("DELETE FROM blobs WHERE hash IN (?, ?)", (output_blob(call_id), undo_blob(call_id)))
 
 
-def _count(cursor: Cursor, project: str, charge: Charge, amount: float) -> None:
+def count(cursor: Cursor, project: str, scope: str, bucket: int, amount: float, window: int) -> None:
     cursor.execute(
         "INSERT INTO counters VALUES (?, ?, ?, ?)"
         " ON CONFLICT (project, scope, bucket) DO UPDATE SET amount = amount + excluded.amount",
-        (project, charge.scope, charge.bucket, amount),
+        (project, scope, bucket, amount),
     )
     cursor.execute(
-        "DELETE FROM counters WHERE project = ? AND scope = ? AND bucket <= ?",
-        (project, charge.scope, charge.bucket - charge.window),
+        "DELETE FROM counters WHERE project = ? AND scope = ? AND bucket <= ?", (project, scope, bucket - window)
+    )
+
+
+def forget_quotas(cursor: Cursor, project: str, run_id: str) -> None:
+    """Of a run that is over."""
+    cursor.execute(
+        "DELETE FROM counters WHERE project = ? AND scope >= ? AND scope < ?",
+        (project, f"run:{run_id}:", f"run:{run_id};"),
     )
 
 
@@ -286,9 +300,9 @@ def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
     )
 
 
-def _told(work: Work) -> tuple[Draft, ...]:
+def _told(cursor: Cursor, work: Work, instance: str) -> tuple[Draft, ...]:
     """The entries, the first of them with what the work does beside the chain."""
-    fields = backing.told_work(work)
+    fields = backing.told_work(cursor, work, instance)
     drafts = work.entries
     if fields and drafts:
         drafts = (replace(drafts[0], body=backing.with_work(drafts[0].body, fields)), *drafts[1:])

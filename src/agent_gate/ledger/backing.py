@@ -12,7 +12,7 @@ import orjson
 
 from agent_gate.ledger.chain import header_bytes, link
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Work
+from agent_gate.model.entry import PutContact, Work
 from agent_gate.model.grant import Grant
 
 _COLUMNS = (
@@ -51,15 +51,21 @@ def told(connection: sqlite3.Connection, sql: str, *values: object) -> Iterator[
             yield Told(project, at, status, orjson.loads(body))
 
 
-def told_work(work: Work) -> dict[str, Any]:
+def told_work(cursor: sqlite3.Connection, work: Work, instance: str) -> dict[str, Any]:
     """What the first entry of a work says of it, so that the tables beside the chain can be rebuilt from entries."""
     fields: dict[str, Any] = {}
     if work.charges:
         fields["charges"] = [[one.scope, one.bucket, one.amount, one.window] for one in work.charges]
     if work.claim:
         fields["claim"] = work.claim.input_hash
+    for item in work.beside:
+        if isinstance(item, PutContact):
+            fields["sealed"] = sha256(item.sealed).hexdigest()
+    if work.erases:  # what the erased bodies told of it is gone
+        found = cursor.execute("SELECT scope, bucket, amount FROM counters WHERE project = ?", (work.project,))
+        fields["counters"] = [list(row) for row in found.fetchall()]
     if work.outbox:
-        fields["effects"] = [effect.effect_id for effect in work.outbox]
+        fields["effects"] = [[row.effect_id, instance, sha256(row.payload).hexdigest()] for row in work.outbox]
     if work.holds:
         fields["question"] = sha256(orjson.dumps(work.holds)).hexdigest()
     if work.releases:
@@ -75,7 +81,13 @@ def with_work(body: bytes, fields: Mapping[str, Any]) -> bytes:
 
 def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:
     """Whether entries say that a person gave this very grant, that none took it back, and that it is not used up."""
-    given, used = False, 0
+    standing = standing_of(connection, grant)
+    return standing is not None and standing[1] is None and standing[0] >= grant.uses_left > 0
+
+
+def standing_of(connection: sqlite3.Connection, grant: Grant) -> tuple[int, str | None] | None:
+    """How many uses are left and when it was revoked, as the entries say; None where nobody gave this grant."""
+    given, used, revoked_at = False, 0, None
     for entry in told(connection, OF_GRANT, grant.grant_id):
         match entry.status:
             case "given":
@@ -83,8 +95,8 @@ def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:
             case "used":
                 used += entry.body.get("uses", 1)
             case _:
-                return False
-    return given and grant.uses - used >= grant.uses_left > 0
+                revoked_at = entry.at
+    return (grant.uses - used, revoked_at) if given else None
 
 
 def _is_told(grant: Grant, body: Mapping[str, Any]) -> bool:

@@ -42,8 +42,13 @@ GRANTS_OF = (
     f"SELECT {GRANT_COLUMNS} FROM grants WHERE project = ? AND agent_id = ? AND key = ? AND {_LIVE}"  # noqa: S608
     " ORDER BY expires_at, grant_id"
 )
-WAITING = "SELECT call_id FROM waiting_results WHERE agent_id = ? ORDER BY at, call_id LIMIT ?"
-WAITING_COUNT = "SELECT count(*) FROM waiting_results WHERE agent_id = ?"
+_ITS_OWN = (
+    "agent_id = ? AND EXISTS (SELECT 1 FROM entries e WHERE e.call_id = waiting_results.call_id"
+    " AND e.agent_id = waiting_results.agent_id)"
+)
+"""What waits for an agent is the outcome of a call of its own, whatever a row says."""
+WAITING = f"SELECT call_id FROM waiting_results WHERE {_ITS_OWN} ORDER BY at, call_id LIMIT ?"  # noqa: S608
+WAITING_COUNT = f"SELECT count(*) FROM waiting_results WHERE {_ITS_OWN}"  # noqa: S608
 MESSAGES = "SELECT call_id, reference FROM question_messages WHERE channel = ? ORDER BY call_id"
 ENTITIES = "SELECT entity_id, state, attributes, last_updated, captured_at FROM ha_entity_snapshot ORDER BY entity_id"
 
