@@ -230,7 +230,7 @@ def test_a_chain_that_is_hashed_anew_from_any_row_is_found_by_the_anchor(
 ) -> None:
     for row in rows_of(database):
         with undone(database):
-            database.execute("UPDATE entries SET agent_id = 'somebody else' WHERE id = ?", (row[0],))
+            database.execute("UPDATE entries SET tool = 'another' WHERE id = ?", (row[0],))
             rehash(database)
             report = examined(database, anchored)
             assert [finding.what for finding in report.problems] == ["it is not the entry that was anchored"], row[0]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_gate.history.clock_jumps import ClockJump, clock_jumps
 from agent_gate.history.erasures import Erasures
-from agent_gate.history.findings import Findings, Report
+from agent_gate.history.findings import FINDINGS_MAX, ODD_VALUES, Findings, Report
 from agent_gate.history.rebuilt import Rebuilt
 from agent_gate.history.verify_beside import BesideTables
 from agent_gate.history.verify_chain import End, Walk
@@ -23,6 +24,7 @@ from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ReplayError, StorageError
 
 PAGE_FINDINGS_MAX = 100
+CLOCK_JUMPS_SHOWN_MAX = 10
 ALWAYS_THERE = ("default", GATE_PROJECT)
 
 
@@ -87,7 +89,7 @@ def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | No
             examination.run()
         except UNREADABLE as error:
             findings.add(None, None, f"the database cannot be read further: {error}")
-    walk = examination.walk
+    walk, jumps = examination.walk, examination.jumps
     ends = walk.ends if walk else {}
     if anchored.wrong and (anchored.status == "broken" or ends):
         findings.add(None, None, anchored.wrong)
@@ -100,6 +102,8 @@ def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | No
         more_problems=findings.count - len(findings.kept),
         unanchored={} if anchored.wrong else _tails(ends, anchored.heads),
         anchor=anchored.status,
+        clock_jumps=tuple(jumps[:CLOCK_JUMPS_SHOWN_MAX]),
+        more_clock_jumps=len(jumps[CLOCK_JUMPS_SHOWN_MAX:]),
     )
 
 
@@ -114,6 +118,7 @@ class _Examination:
     ) -> None:
         self._connection, self._findings, self._anchored, self._run_id = connection, findings, anchored, run_id
         self.walk: Walk | None = None
+        self.jumps: list[ClockJump] = []
 
     def run(self) -> None:
         tables = self._tables()
@@ -122,6 +127,8 @@ class _Examination:
             return
         if self._run_id is not None and not self._has_run(self._run_id):
             raise ReplayError(f"there is no run `{self._run_id}`", suggestion="see `agent-gate list-runs`")
+        with suppress(*ODD_VALUES):  # the walk says what is wrong with them
+            self.jumps = clock_jumps(self._connection, FINDINGS_MAX)
         whole = self._run_id is None
         contents = Contents(self._connection, self._findings, hash_now=not whole)
         with closing(Rebuilt()) as rebuilt:

@@ -15,6 +15,7 @@ import orjson
 from agent_gate.ledger import apply as applying
 from agent_gate.ledger import backing, beside
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.clock_watch import ClockWatch
 from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.group import SELECT_HEAD
@@ -72,6 +73,7 @@ class SqliteLedger:
         self._standings: dict[str, tuple[float, str]] = {}
         """Likewise, with regard to the whole gate's."""
         self._project_locks = ProjectLocks(self.files)
+        self._clock_watch = ClockWatch(clock, ids.salt)
         self._closed = False
         with ExitStack() as opened:
             try:
@@ -105,10 +107,11 @@ class SqliteLedger:
             opened.callback(self._writer.abandon)
             self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
-        self._news = News(self._reader, self._clock.monotonic)
+        self._news = News(self._reader, self._clock.monotonic, self._look_at_clock)
 
     def _settle_the_past(self) -> None:
-        for result in self._writer.commit_now(self._owed_work(self._reader)):
+        works = [*self._clock_watch.since_last_time(self._reader), *self._owed_work(self._reader)]
+        for result in self._writer.commit_now(works):
             if isinstance(result, Exception):
                 raise result
         remove_locks_of_the_gone(self.files)
@@ -120,7 +123,14 @@ class SqliteLedger:
     def figures(self) -> LedgerFigures:
         return self._writer.figures()
 
+    def _look_at_clock(self) -> None:
+        """That it was set is written before whatever follows."""
+        work = self._clock_watch.look()
+        if work is not None:
+            self._writer.submit(work).add_done_callback(_heard)
+
     def commit(self, work: Work) -> Awaitable[Committed]:
+        self._look_at_clock()
         if work.opens or work.closes or work.outbox or work.outbox_done or work.project_change or work.resolves:
             return self._commit_and_note(work)
         return self._writer.submit(work)
@@ -427,6 +437,12 @@ class SqliteLedger:
             return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
+
+
+def _heard(noted: asyncio.Future[Committed]) -> None:
+    """What cannot be written now is for the work that follows to tell."""
+    if not noted.cancelled():
+        noted.exception()
 
 
 PENDING_COLUMNS = "request_id, tool_name, args, signature, created_at, expires_at"
