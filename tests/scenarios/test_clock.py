@@ -151,7 +151,8 @@ async def test_verify_audit_and_doctor_show_a_jump(tmp_path: Path, capsys: pytes
     report = verify(db)
     assert report.ok
     assert [(jump.direction, jump.by_s) for jump in report.clock_jumps] == [("ahead", 7_200.0)]
-    assert [row.found for row in ledger_rows(db) if row.name == "clock"][0].startswith("set 1 time; at 2026-03-04T14")
+    (doctor,) = [row.found for row in ledger_rows(db) if row.name == "clock"]
+    assert doctor.startswith("set 1 time; at 2026-03-04T14")
 
     def said(*words: str) -> str:
         assert run([*words, "--db", str(db)]) == 0

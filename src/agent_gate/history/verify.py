@@ -18,6 +18,7 @@ from agent_gate.ledger import anchor as anchors
 from agent_gate.ledger.anchor import AnchorKey, Heads
 from agent_gate.ledger.connection import UNREADABLE
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.migrate import HEADS, named, revisions
 from agent_gate.ledger.reader import NoLedgerError, one_moment, open_reader
 from agent_gate.ledger.schema import differences
 from agent_gate.model.entry import GATE_PROJECT
@@ -150,6 +151,8 @@ class _Examination:
         """Those that are there; whatever differs from what agent-gate makes is found here."""
         for what in sorted(differences(self._connection)):
             self._findings.add(None, None, what)
+        if (found := revisions(self._connection)) != HEADS:
+            self._findings.add(None, None, f"its schema says that it is {named(found)}, and ours is {named(HEADS)}")
         rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {name for (name,) in rows}
 

@@ -25,6 +25,16 @@ CLAIM = (
     "SELECT call_id, body ->> '$.work.claim' FROM entries WHERE agent_id = ? AND request_id = ?"
     " AND body ->> '$.work.claim' IS NOT NULL ORDER BY id LIMIT 1"
 )
+QUOTA = "run:"
+"""The scopes of single runs: they end with the run."""
+TOTALS = "SELECT scope, sum(amount) FROM counters WHERE project = ? AND scope NOT GLOB 'run:*' GROUP BY scope"
+HAS_TOTALS = "instr(body, '\"totals\":{') > 0 AND body -> '$.work.totals' IS NOT NULL"
+"""Word for word as the index has it: few bodies have the word, and only those are parsed."""
+LAST_TOTALS = (
+    f"SELECT (SELECT body FROM entries WHERE project = ? AND {HAS_TOTALS} ORDER BY seq DESC LIMIT 1),"  # noqa: S608
+    " (SELECT coalesce(sum(amount), 0) FROM counters WHERE project = ? AND scope = ?)"
+)
+COUNTING_ERROR_MAX = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ def told_work(cursor: sqlite3.Connection, work: Work, instance: str) -> dict[str
         fields["question"] = sha256(orjson.dumps(work.holds)).hexdigest()
     if work.releases:
         fields["releases"] = [[one.scope, one.bucket, one.amount, one.window] for one in work.releases]
+    if work.charges or work.releases or work.erases:
+        fields["totals"] = dict(cursor.execute(TOTALS, (work.project,)).fetchall())
     return fields
 
 
@@ -77,6 +89,13 @@ def with_work(body: bytes, fields: Mapping[str, Any]) -> bytes:
     """The body with one more field, which sorts behind all others."""
     assert body.endswith(b"}"), "a body is an object, and has at least its salt"
     return body[:-1] + b',"work":' + canonical(fields) + b"}"
+
+
+def counted(connection: sqlite3.Connection, project: str, scope: str) -> bool:
+    """Whether all that is counted under a scope is what the last entry that changed a count says."""
+    body, total = connection.execute(LAST_TOTALS, (project, project, scope)).fetchone()
+    told: Mapping[str, Any] = {} if body is None else orjson.loads(body).get("work", {}).get("totals", {})
+    return scope.startswith(QUOTA) or body is None or abs(told.get(scope, 0.0) - total) <= COUNTING_ERROR_MAX
 
 
 def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:

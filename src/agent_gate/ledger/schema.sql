@@ -1,179 +1,179 @@
 -- What the migrations make of a new file; a test holds them against each other.
 
 CREATE TABLE alembic_version (
-	version_num VARCHAR(32) NOT NULL, 
+	version_num VARCHAR(32) NOT NULL,
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
 
 CREATE TABLE blobs (
-	hash TEXT NOT NULL, 
-	data BLOB NOT NULL, 
+	hash TEXT NOT NULL,
+	data BLOB NOT NULL,
 	PRIMARY KEY (hash)
 );
 
 CREATE TABLE clock (
-	boot TEXT NOT NULL, 
-	offset_s FLOAT NOT NULL, 
+	boot TEXT NOT NULL,
+	offset_s FLOAT NOT NULL,
 	PRIMARY KEY (boot)
 );
 
 CREATE TABLE contact_info (
-	"key" TEXT NOT NULL, 
-	value BLOB NOT NULL, 
-	updated_at TEXT NOT NULL, 
+	"key" TEXT NOT NULL,
+	value BLOB NOT NULL,
+	updated_at TEXT NOT NULL,
 	PRIMARY KEY ("key")
 )
  WITHOUT ROWID;
 
 CREATE TABLE counters (
-	project TEXT NOT NULL, 
-	scope TEXT NOT NULL, 
-	bucket INTEGER NOT NULL, 
-	amount FLOAT NOT NULL, 
+	project TEXT NOT NULL,
+	scope TEXT NOT NULL,
+	bucket INTEGER NOT NULL,
+	amount FLOAT NOT NULL,
 	PRIMARY KEY (project, scope, bucket)
 )
  WITHOUT ROWID;
 
 CREATE TABLE entries (
-	id INTEGER NOT NULL, 
-	project TEXT NOT NULL, 
-	seq INTEGER NOT NULL, 
-	at TEXT NOT NULL, 
-	kind TEXT NOT NULL, 
-	run_id TEXT, 
-	call_id TEXT, 
-	request_id TEXT, 
-	agent_id TEXT, 
-	tool TEXT, 
-	signature TEXT, 
-	status TEXT, 
-	body TEXT, 
-	body_hash BLOB NOT NULL, 
-	prev_hash BLOB NOT NULL, 
-	hash BLOB NOT NULL, 
+	id INTEGER NOT NULL,
+	project TEXT NOT NULL,
+	seq INTEGER NOT NULL,
+	at TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	run_id TEXT,
+	call_id TEXT,
+	request_id TEXT,
+	agent_id TEXT,
+	tool TEXT,
+	signature TEXT,
+	status TEXT,
+	body TEXT,
+	body_hash BLOB NOT NULL,
+	prev_hash BLOB NOT NULL,
+	hash BLOB NOT NULL,
 	PRIMARY KEY (id)
 );
 
 CREATE TABLE grants (
-	grant_id TEXT NOT NULL, 
-	project TEXT NOT NULL, 
-	agent_id TEXT NOT NULL, 
-	tool TEXT NOT NULL, 
-	signature TEXT NOT NULL, 
-	"key" TEXT NOT NULL, 
-	given_by TEXT NOT NULL, 
-	roles TEXT NOT NULL, 
-	call_id TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	expires_at TEXT NOT NULL, 
-	uses INTEGER NOT NULL, 
-	uses_left INTEGER NOT NULL, 
-	revoked_at TEXT, 
+	grant_id TEXT NOT NULL,
+	project TEXT NOT NULL,
+	agent_id TEXT NOT NULL,
+	tool TEXT NOT NULL,
+	signature TEXT NOT NULL,
+	"key" TEXT NOT NULL,
+	given_by TEXT NOT NULL,
+	roles TEXT NOT NULL,
+	call_id TEXT NOT NULL,
+	created_at TEXT NOT NULL,
+	expires_at TEXT NOT NULL,
+	uses INTEGER NOT NULL,
+	uses_left INTEGER NOT NULL,
+	revoked_at TEXT,
 	PRIMARY KEY (grant_id)
 );
 
 CREATE TABLE ha_entity_snapshot (
-	entity_id TEXT NOT NULL, 
-	state TEXT NOT NULL, 
-	attributes TEXT, 
-	last_updated TEXT NOT NULL, 
-	captured_at TEXT NOT NULL, 
+	entity_id TEXT NOT NULL,
+	state TEXT NOT NULL,
+	attributes TEXT,
+	last_updated TEXT NOT NULL,
+	captured_at TEXT NOT NULL,
 	PRIMARY KEY (entity_id)
 );
 
 CREATE TABLE heads (
-	project TEXT NOT NULL, 
-	seq INTEGER NOT NULL, 
-	hash BLOB NOT NULL, 
-	state_version INTEGER NOT NULL, 
-	snapshot_id TEXT, 
-	status TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	initial_state TEXT, 
-	state_schema TEXT, 
+	project TEXT NOT NULL,
+	seq INTEGER NOT NULL,
+	hash BLOB NOT NULL,
+	state_version INTEGER NOT NULL,
+	snapshot_id TEXT,
+	status TEXT NOT NULL,
+	created_at TEXT NOT NULL,
+	initial_state TEXT,
+	state_schema TEXT,
 	PRIMARY KEY (project)
 )
  WITHOUT ROWID;
 
 CREATE TABLE open_work (
-	id TEXT NOT NULL, 
-	kind TEXT NOT NULL, 
-	project TEXT NOT NULL, 
-	instance TEXT NOT NULL, 
+	id TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	project TEXT NOT NULL,
+	instance TEXT NOT NULL,
 	PRIMARY KEY (id)
 )
  WITHOUT ROWID;
 
 CREATE TABLE outbox (
-	effect_id TEXT NOT NULL, 
-	project TEXT NOT NULL, 
-	call_id TEXT NOT NULL, 
-	tool TEXT NOT NULL, 
-	payload TEXT NOT NULL, 
-	instance TEXT NOT NULL, 
+	effect_id TEXT NOT NULL,
+	project TEXT NOT NULL,
+	call_id TEXT NOT NULL,
+	tool TEXT NOT NULL,
+	payload TEXT NOT NULL,
+	instance TEXT NOT NULL,
 	PRIMARY KEY (effect_id)
 )
  WITHOUT ROWID;
 
 CREATE TABLE pending_requests (
-	call_id TEXT NOT NULL, 
-	request_id TEXT NOT NULL, 
-	project TEXT, 
-	agent_id TEXT, 
-	tool_name TEXT NOT NULL, 
-	args TEXT NOT NULL, 
-	signature TEXT NOT NULL, 
-	created_at TEXT NOT NULL, 
-	expires_at TEXT NOT NULL, 
-	question TEXT, 
-	nonce TEXT, 
-	approvers_required INTEGER NOT NULL, 
-	approved_by TEXT NOT NULL, 
-	resolution TEXT, 
-	instance TEXT, boot TEXT, ends_at FLOAT, 
+	call_id TEXT NOT NULL,
+	request_id TEXT NOT NULL,
+	project TEXT,
+	agent_id TEXT,
+	tool_name TEXT NOT NULL,
+	args TEXT NOT NULL,
+	signature TEXT NOT NULL,
+	created_at TEXT NOT NULL,
+	expires_at TEXT NOT NULL,
+	question TEXT,
+	nonce TEXT,
+	approvers_required INTEGER NOT NULL,
+	approved_by TEXT NOT NULL,
+	resolution TEXT,
+	instance TEXT, boot TEXT, ends_at FLOAT,
 	PRIMARY KEY (call_id)
 );
 
 CREATE TABLE question_messages (
-	channel TEXT NOT NULL, 
-	call_id TEXT NOT NULL, 
-	reference TEXT NOT NULL, 
+	channel TEXT NOT NULL,
+	call_id TEXT NOT NULL,
+	reference TEXT NOT NULL,
 	PRIMARY KEY (channel, call_id)
 )
  WITHOUT ROWID;
 
 CREATE TABLE refusals (
-	project TEXT NOT NULL, 
-	signature TEXT NOT NULL, 
-	at TEXT NOT NULL, call_id TEXT, 
+	project TEXT NOT NULL,
+	signature TEXT NOT NULL,
+	at TEXT NOT NULL, call_id TEXT,
 	PRIMARY KEY (project, signature)
 )
  WITHOUT ROWID;
 
 CREATE TABLE requests (
-	agent_id TEXT NOT NULL, 
-	request_id TEXT NOT NULL, 
-	call_id TEXT NOT NULL, 
-	input_hash TEXT NOT NULL, 
+	agent_id TEXT NOT NULL,
+	request_id TEXT NOT NULL,
+	call_id TEXT NOT NULL,
+	input_hash TEXT NOT NULL,
 	PRIMARY KEY (agent_id, request_id)
 )
  WITHOUT ROWID;
 
 CREATE TABLE snapshots (
-	snapshot_id TEXT NOT NULL, 
-	project TEXT NOT NULL, 
-	version INTEGER NOT NULL, 
-	at TEXT NOT NULL, 
-	call_id TEXT, 
-	document TEXT NOT NULL, 
+	snapshot_id TEXT NOT NULL,
+	project TEXT NOT NULL,
+	version INTEGER NOT NULL,
+	at TEXT NOT NULL,
+	call_id TEXT,
+	document TEXT NOT NULL,
 	PRIMARY KEY (snapshot_id)
 );
 
 CREATE TABLE waiting_results (
-	agent_id TEXT NOT NULL, 
-	call_id TEXT NOT NULL, 
-	request_id TEXT, 
-	at TEXT NOT NULL, 
+	agent_id TEXT NOT NULL,
+	call_id TEXT NOT NULL,
+	request_id TEXT,
+	at TEXT NOT NULL,
 	PRIMARY KEY (agent_id, call_id)
 )
  WITHOUT ROWID;
@@ -199,6 +199,8 @@ CREATE INDEX entries_run_kind ON entries (id) WHERE kind = 'run';
 CREATE INDEX entries_standing ON entries (project, seq) WHERE kind = 'project';
 
 CREATE INDEX entries_tools_kind ON entries (id) WHERE kind = 'tools';
+
+CREATE INDEX entries_totals ON entries (project, seq) WHERE instr(body, '"totals":{') > 0 AND body -> '$.work.totals' IS NOT NULL;
 
 CREATE INDEX grants_key ON grants (project, agent_id, "key");
 

@@ -248,6 +248,13 @@ class SqliteLedger:
         return [entry_of(row) for row in rows]
 
     async def used(self, project: str, charge: Charge) -> float:
+        """What no entries add up to is no count: rather nothing passes."""
+        if not self._look(backing.counted, project, charge.scope):
+            raise StorageError(
+                f"the count `{charge.scope}` of project `{project}` is not what its entries add up to",
+                code=5004,
+                suggestion="run `agent-gate verify`",
+            )
         return float(self._row(applying.SELECT_USED, project, charge.scope, charge.bucket - charge.window)[0])
 
     async def denied_since(self, project: str, signature: str, since: float) -> bool:

@@ -19,10 +19,12 @@ depends_on = None
 
 TEXT = sa.Text()
 
+HAS_TOTALS = "instr(body, '\"totals\":{') > 0 AND body -> '$.work.totals' IS NOT NULL"
 INDEXES = (
     "CREATE INDEX entries_grant ON entries (body ->> '$.grant_id') WHERE kind = 'grant'",
     "CREATE INDEX entries_request ON entries (agent_id, request_id) WHERE request_id IS NOT NULL",
     "CREATE INDEX entries_standing ON entries (project, seq) WHERE kind = 'project'",
+    f"CREATE INDEX entries_totals ON entries (project, seq) WHERE {HAS_TOTALS}",
     "CREATE INDEX entries_clock_kind ON entries (id) WHERE kind = 'clock'",
 )
 ENTRY = (
