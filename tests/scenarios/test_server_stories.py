@@ -164,7 +164,7 @@ class Story:
         question, by = self.random.choice(asked), self.random.choice((ANNA, BOB, CAROL))
         nonce = question.nonce if self.random.random() < 0.9 else "forged"
         grant = GrantTerms(600, 2) if self.random.random() < 0.2 else None
-        late = self.clock.now() >= question.expires_at
+        late = question.left_s(self.clock) <= 0
         try:
             await soon(
                 self.gate.answer(question.call_id, approve=self.random.random() < 0.7, by=by, nonce=nonce, grant=grant)
@@ -177,7 +177,7 @@ class Story:
 
     async def _let_time_pass(self) -> None:
         if self.random.random() < 0.1:
-            self.clock.set(self.clock.now() - 30)
+            self.clock.set(self.clock.now() + self.random.choice((-30, 40 * TIMEOUT_S)))
         else:
             self.clock.advance(self.random.choice((1, 100, 450, TIMEOUT_S)))
 

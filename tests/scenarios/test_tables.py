@@ -17,7 +17,7 @@ from agent_gate.desk import Desk
 from agent_gate.history.backup import backup
 from agent_gate.history.projects import Projects
 from agent_gate.history.verify import Anchored, examine, read_anchor, verify
-from agent_gate.history.verify_beside import ADDED, ALL, REMOVED, UNCOVERED
+from agent_gate.history.verify_beside import ADDED, ALL, BARE, REMOVED, UNCOVERED
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import GrantTerms
@@ -239,7 +239,7 @@ def test_each_exception_is_one_of_a_table_that_exists_and_stands_in_the_referenc
     database: sqlite3.Connection,
 ) -> None:
     known = {(table, column) for table in tables_of(database) for column in columns_of(database, table)}
-    known |= {(table, what) for table in tables_of(database) for what in (ADDED, REMOVED, ALL)}
+    known |= {(table, what) for table in tables_of(database) for what in (ADDED, REMOVED, BARE, ALL)}
     assert UNCOVERED.keys() <= known
     text = REFERENCE.read_text()
     assert [

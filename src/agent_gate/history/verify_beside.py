@@ -16,7 +16,7 @@ from agent_gate.ledger.sqlite import question_of
 from agent_gate.model.approval import Question
 from agent_gate.model.moment import iso
 
-ADDED, REMOVED, ALL = "a row more", "a row less", "*"
+ADDED, REMOVED, BARE, ALL = "a row more", "a row less", "a row without a question", "everything"
 
 UNCOVERED: Mapping[tuple[str, str], str] = {
     ("blobs", ADDED): "a document that no entry names decides nothing",
@@ -24,6 +24,7 @@ UNCOVERED: Mapping[tuple[str, str], str] = {
     ("entries", "id"): "only the order of the rows counts",
     ("ha_entity_snapshot", ALL): "a copy of the home, for whoever looks while it is away",
     ("heads", "created_at"): "of `default` and `_gate` alone, which are made with the file",
+    ("pending_requests", BARE): "a bare request, which nobody decides by",
     ("question_messages", "channel"): "which message to edit; what it says comes from the question",
     ("question_messages", "reference"): "which message to edit; what it says comes from the question",
     ("question_messages", ADDED): "only about calls that people were asked about",
