@@ -170,6 +170,8 @@ def others(value: Any) -> Iterator[Any]:
             with suppress(orjson.JSONDecodeError):
                 parsed = orjson.loads(value)
                 yield orjson.dumps([*parsed, "x"] if isinstance(parsed, list) else {"forged": parsed}).decode()
+        case _:
+            raise AssertionError(f"SQLite has no such value: {value!r}")
     if value is not None:
         yield None
 

@@ -18,7 +18,9 @@ from agent_gate.model.grant import Grant
 _COLUMNS = (
     "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, status, body, body_hash, prev_hash, hash"
 )
-OF_GRANT = f"SELECT {_COLUMNS} FROM entries WHERE kind = 'grant' AND body ->> '$.grant_id' = ? ORDER BY id"  # noqa: S608
+_OF_GRANT = "FROM entries WHERE kind = 'grant' AND body ->> '$.grant_id' = ?"
+OF_GRANT = f"SELECT {_COLUMNS} {_OF_GRANT} AND status <> 'used' ORDER BY id"  # noqa: S608
+USES = f"SELECT coalesce(sum(coalesce(body ->> '$.uses', 1)), 0) {_OF_GRANT} AND status = 'used'"  # noqa: S608
 OF_CALL = f"SELECT {_COLUMNS} FROM entries WHERE call_id = ? AND kind = ? ORDER BY seq"  # noqa: S608
 MADE = f"SELECT {_COLUMNS} FROM entries WHERE project = ? AND kind = 'project' ORDER BY seq LIMIT 1"  # noqa: S608
 CLAIM = (
@@ -106,15 +108,13 @@ def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:
 
 def standing_of(connection: sqlite3.Connection, grant: Grant) -> tuple[int, str | None] | None:
     """How many uses are left and when it was revoked, as the entries say; None where nobody gave this grant."""
-    given, used, revoked_at = False, 0, None
+    given, revoked_at = False, None
     for entry in told(connection, OF_GRANT, grant.grant_id):
-        match entry.status:
-            case "given":
-                given = given or (entry.project == grant.project and _is_told(grant, entry.body))
-            case "used":
-                used += entry.body.get("uses", 1)
-            case _:
-                revoked_at = entry.at
+        if entry.status == "given":
+            given = given or (entry.project == grant.project and _is_told(grant, entry.body))
+        else:
+            revoked_at = entry.at
+    (used,) = connection.execute(USES, (grant.grant_id,)).fetchone()
     return (grant.uses - used, revoked_at) if given else None
 
 
