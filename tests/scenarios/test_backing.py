@@ -12,16 +12,19 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_gate import Gate
+from agent_gate import Gate, run_plan
 from agent_gate.desk import Desk
+from agent_gate.history.erase import erase_call
 from agent_gate.history.projects import Projects
 from agent_gate.history.verify import verify
+from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.mailbox import Mailbox
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import GATE_PROJECT, LeaveResult, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.outcome import Status
+from agent_gate.model.plan import Plan, PlanStep
 from tests.gates import (
     ALLOW_ALL,
     ANNA,
@@ -38,6 +41,7 @@ from tests.gates import (
     outcome_of,
     pending,
     reader,
+    rows,
     sender,
     soon,
 )
@@ -264,3 +268,28 @@ async def test_another_agents_outcome_is_not_handed_over(tmp_path: Path) -> None
         await gate.ledger.commit(Work(GATE_PROJECT, beside=(LeaveResult("spy", outcome.call_id, None, "now"),)))
         assert await Mailbox(gate).results(spy) == []
     assert broken(tmp_path)
+
+
+async def test_what_is_erased_takes_no_count_with_it(tmp_path: Path) -> None:
+    async with a_gate(tmp_path, LIMITED, sender([])) as gate:
+        outcome = await gate.call("mail.send")
+        assert isinstance(gate.ledger, SqliteLedger)
+        await erase_call(gate.ledger, outcome.call_id, by="anna", clock=gate.clock, ids=gate.ids)
+        assert not broken(tmp_path)
+        assert (await gate.call("mail.send")).status is Status.SUCCESS
+        assert code_of(await gate.call("mail.send")) == 1012
+    assert not broken(tmp_path)
+
+
+async def test_what_was_reserved_and_released_adds_up(tmp_path: Path) -> None:
+    rules = [{"pattern": "mail.*", "action": "ask"}, {"pattern": "note.*", "action": "allow"}]
+    policy = {"rules": rules, "limits": {"budget": {"daily": 3}}, "max_calls_per_tool": 5}
+    async with a_gate(tmp_path, policy, sender([]), reader([])) as gate:
+        for answer in (deny, approve):
+            asked = await pending(gate, "mail.send", {"text": answer.__name__}, request_id=answer.__name__)
+            await answer(gate, asked)
+            await outcome_of(gate, asked)
+            assert not broken(tmp_path)
+        await run_plan(gate, Plan((PlanStep("note.read", {}),), "one"))
+        assert rows(gate, "SELECT scope FROM counters WHERE scope GLOB 'run:*'") == []
+    assert not broken(tmp_path)

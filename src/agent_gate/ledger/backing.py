@@ -19,8 +19,8 @@ _COLUMNS = (
     "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, status, body, body_hash, prev_hash, hash"
 )
 _OF_GRANT = "FROM entries WHERE kind = 'grant' AND body ->> '$.grant_id' = ?"
-OF_GRANT = f"SELECT {_COLUMNS} {_OF_GRANT} AND status <> 'used' ORDER BY id"  # noqa: S608
-USES = f"SELECT coalesce(sum(coalesce(body ->> '$.uses', 1)), 0) {_OF_GRANT} AND status = 'used'"  # noqa: S608
+OF_GRANT = f"SELECT {_COLUMNS} {_OF_GRANT} AND status <> 'used' ORDER BY id"
+USES = f"SELECT coalesce(sum(coalesce(body ->> '$.uses', 1)), 0) {_OF_GRANT} AND status = 'used'"
 OF_CALL = f"SELECT {_COLUMNS} FROM entries WHERE call_id = ? AND kind = ? ORDER BY seq"  # noqa: S608
 MADE = f"SELECT {_COLUMNS} FROM entries WHERE project = ? AND kind = 'project' ORDER BY seq LIMIT 1"  # noqa: S608
 CLAIM = (

@@ -23,6 +23,7 @@ from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_g
 from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.news import News
 from agent_gate.ledger.recovery import owed_work
+from agent_gate.ledger.states import States
 from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.writer import Writer
 from agent_gate.model.approval import Question
@@ -66,8 +67,6 @@ class SqliteLedger:
         self._clock, self._ids, self._finish_commit = clock, ids, finish_commit
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
-        self._states: dict[str, ProjectState] = {}
-        self._made: dict[str, Mapping[str, Any]] = {}
         self._statuses: dict[str, tuple[float, str]] = {}
         """Until when a project's status is taken from here, and the status."""
         self._standings: dict[str, tuple[float, str]] = {}
@@ -98,6 +97,7 @@ class SqliteLedger:
             self.secret = self.files.read_or_make_secret()
             self._reader = connect(self.files.db, read_only=True)
             opened.callback(self._reader.close)
+            self._states = States(self._reader)
             anchored = check_against_anchor(self._reader, self.files, key)
             self._instance_lock = InstanceLock(self.files, self.instance)
             opened.callback(self._instance_lock.release)
@@ -189,55 +189,16 @@ class SqliteLedger:
 
     async def state(self, project: str) -> ProjectState:
         """The current state; a project that nothing has changed yet has its initial one, version 0."""
-        row = self._row("SELECT state_version, snapshot_id FROM heads WHERE project = ?", project)
-        if row is None:
-            raise StorageError(f"project `{project}` does not exist", code=5003)
-        version, snapshot_id = row
-        known = self._states.get(project)
-        if known and known.version == version:
-            return known
-        state = self._initial(project) if snapshot_id is None else self._settled(project, version, snapshot_id)
-        self._states[project] = state
-        return state
-
-    def _initial(self, project: str) -> ProjectState:
-        return ProjectState(0, self._documents(project).get("initial_state", {}))
-
-    def _settled(self, project: str, version: int, snapshot_id: str) -> ProjectState:
-        """A state that a call has settled; what no entry backs is no state."""
-        row = self._row(
-            "SELECT b.data FROM snapshots s JOIN blobs b ON b.hash = s.document WHERE s.snapshot_id = ?", snapshot_id
-        )
-        if row is None:
-            raise StorageError(f"the document of snapshot `{snapshot_id}` is missing", code=5004)
-        if not self._look(backing.is_state, project, version, snapshot_id, bytes(row[0])):
-            raise StorageError(
-                f"snapshot `{snapshot_id}` of project `{project}` is not the one that was recorded",
-                code=5004,
-                suggestion="run `agent-gate verify`",
-            )
-        return ProjectState(version, orjson.loads(row[0]), snapshot_id)
-
-    def _documents(self, project: str) -> Mapping[str, Any]:
-        """They are given when a project is made, and never change."""
-        if project not in self._made and (found := self._look(backing.project_documents, project)):
-            self._made[project] = found
-        return self._made.get(project, {})
+        return self._ask(self._states.current, project)
 
     async def state_schema(self, project: str) -> Mapping[str, Json] | None:
-        return self._documents(project).get("state_schema")
+        return self._ask(self._states.schema, project)
 
     async def snapshot(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
-        row = self._row("SELECT project, version FROM snapshots WHERE snapshot_id = ?", snapshot_id)
-        return None if row is None else (row[0], self._settled(row[0], row[1], snapshot_id))
+        return self._ask(self._states.named, snapshot_id)
 
     async def state_at(self, project: str, version: int) -> ProjectState:
-        if version == 0:
-            return self._initial(project)
-        row = self._row("SELECT snapshot_id FROM snapshots WHERE project = ? AND version = ?", project, version)
-        if row is None:
-            raise StorageError(f"project `{project}` has no version {version}", code=5003)
-        return self._settled(project, version, row[0])
+        return self._ask(self._states.at, project, version)
 
     async def claimed(self, agent_id: str, request_id: str) -> tuple[str, str] | None:
         return self._look(backing.claimed, agent_id, request_id)
@@ -434,8 +395,11 @@ class SqliteLedger:
 
     def _look(self, question: Callable[..., Found], *values: object) -> Found:
         """What entries say to a question of `backing`'s."""
+        return self._ask(question, self._reader, *values)
+
+    def _ask(self, question: Callable[..., Found], *values: object) -> Found:
         try:
-            return question(self._reader, *values)
+            return question(*values)
         except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError) as error:
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
 
