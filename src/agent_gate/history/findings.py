@@ -83,9 +83,10 @@ class Report:
             "erased": self.erased,
             "anchor": self.anchor,
             "unanchored": dict(self.unanchored),
-            "clock_jumps": [jump.to_json() for jump in self.clock_jumps],
             "problems": [finding.to_json() for finding in self.problems],
         }
         if self.more_problems:
             fields["more_problems"] = self.more_problems
+        if self.clock_jumps:
+            fields["clock_jumps"] = [jump.to_json() for jump in self.clock_jumps]
         return fields
