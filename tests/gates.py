@@ -48,6 +48,8 @@ class HandClock:
     def monotonic(self) -> float:
         return self._monotonic
 
+    boot = "the-boot-of-a-test"
+
     def advance(self, seconds: float) -> None:
         self._now += seconds
         self._monotonic += seconds

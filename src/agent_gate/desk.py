@@ -30,16 +30,16 @@ class Desk:
 
     async def questions(self) -> list[OpenQuestion]:
         """The questions that can still be answered, oldest first."""
-        now = self._gate.clock.now()
+        clock = self._gate.clock
         return [
             OpenQuestion(question, approved_by)
             for question, approved_by in await self._ledger.open_questions()
-            if question.expires_at > now
+            if question.left_s(clock) > 0
         ]
 
     async def question(self, call_id: str) -> OpenQuestion | None:
         found = await self._ledger.question(call_id)
-        if found is None or found[1] is not None or found[0].expires_at <= self._gate.clock.now():
+        if found is None or found[1] is not None or found[0].left_s(self._gate.clock) <= 0:
             return None
         return OpenQuestion(found[0], found[2])
 

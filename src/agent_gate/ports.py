@@ -95,7 +95,14 @@ class Clock(Protocol):
         """Epoch seconds."""
         ...
 
-    def monotonic(self) -> float: ...
+    def monotonic(self) -> float:
+        """Seconds since the machine started, also while it slept: nobody can set them."""
+        ...
+
+    @property
+    def boot(self) -> str:
+        """Which start of the machine they count from."""
+        ...
 
 
 class Ids(Protocol):
@@ -262,6 +269,10 @@ class Ledger(Protocol):
 
     async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:
         """The resolution of a question, if it has one, and who has approved so far."""
+        ...
+
+    async def is_as_put(self, call_id: str) -> bool:
+        """Whether the question about a call still is the one that its entry says was put."""
         ...
 
     async def abandoned_by(self, call_id: str) -> str | None:

@@ -19,10 +19,9 @@ from agent_gate.held_request import HeldRequest
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import Applied, Beside, Draft, Entry, NoRoom, NotOpen, UseGrant, Work
+from agent_gate.model.entry import Applied, Beside, Draft, Entry, NoRoom, NotOpen, Work
 from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import REQUEST_RETRY_AFTER_S
-from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import reserved_by
 from agent_gate.model.record_judged import judged
@@ -151,7 +150,7 @@ class RequestDesk:
         if found is None:
             return None
         there = HeldRequest(*found, await self._ledger.entries_of(found[0].call_id))
-        if there.question.expires_at > self._clock.now():
+        if there.question.left_s(self._clock) > 0:
             return there
         await self._end(there, there.too_late)
         return None
@@ -184,7 +183,8 @@ class RequestDesk:
         if grant is not None:
             now = self._clock.now()
             told = resolution_fields(Resolution("granted", grant.given_by, now)) | {"grant_id": grant.grant_id}
-            passed = await self._let_through(asked, first, (UseGrant(grant.grant_id, iso(now)),), told)
+            use = self._stages.holder.use(grant, asked.call_id)
+            passed = await self._let_through(asked, first, (use,), told)
             if passed is not None:
                 return passed
         question = await self._stages.holder.ask(prepared, verdict, None, None, prepared.charges)
@@ -202,7 +202,7 @@ class RequestDesk:
                 raise AssertionError(f"not an answer to putting a question: {question}")
 
     def _held(self, question: Question) -> RequestHeld:
-        left_s = math.ceil(question.expires_at - self._clock.now())
+        left_s = math.ceil(question.left_s(self._clock))
         return RequestHeld(question.call_id, max(1, min(REQUEST_RETRY_AFTER_S, left_s)))
 
     async def _let_through(
@@ -259,10 +259,10 @@ class RequestDesk:
 
     async def _until_its_end(self, question: Question) -> None:
         """People are told of it, and how it was answered; what is not used by the deadline ends with it."""
-        ends_at = self._clock.monotonic() + question.expires_at - self._clock.now()
+        ends_at = self._clock.monotonic() + question.left_s(self._clock)
         try:
             await self._stages.holder.wait(question)
-            while self._clock.now() < question.expires_at and self._clock.monotonic() < ends_at:
+            while self._clock.monotonic() < ends_at:
                 # Under a name of its own: answers are no news any more.
                 await self._ledger.wait_for_answer(f"{question.call_id}:end", deadline=ends_at)
             async with self._turn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from functools import lru_cache
+from pathlib import Path
 from string import ascii_letters, digits
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -16,7 +17,28 @@ _SIX_BITS = bytes((ascii_letters + digits + "-_").encode()[byte & 63] for byte i
 
 class SystemClock:
     now = staticmethod(time.time)
-    monotonic = staticmethod(time.monotonic)
+
+    @staticmethod
+    def monotonic() -> float:
+        """Also counts the time that a machine slept, and is the same for all processes of one start of it."""
+        return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
+
+    @property
+    def boot(self) -> str:
+        return _boot()
+
+
+_STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    """With the time namespace, which may count from elsewhere; where there is neither, each process for itself."""
+    try:
+        started = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{started}.{os.stat('/proc/self/ns/time').st_ino}"
+    except OSError:
+        return f"process-{os.getpid()}-{os.urandom(8).hex()}"
 
 
 class RandomIds:

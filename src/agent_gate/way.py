@@ -24,7 +24,6 @@ from agent_gate.model.entry import (
     ProjectState,
     RequestTaken,
     StateMoved,
-    UseGrant,
     Work,
 )
 from agent_gate.model.errors import Problem, StorageError
@@ -96,7 +95,7 @@ class Way:
                 return outcome
             if found is not None:
                 answer = still_open(found[0])
-                late_polls += self.clock.now() >= found[0].expires_at
+                late_polls += found[0].left_s(self.clock) <= 0
             if not wait or late_polls > JOIN_LATE_POLLS_MAX:
                 break
             await self.ledger.wait_for_answer(call_id, NEWS_WAIT_S)
@@ -300,7 +299,9 @@ class Way:
         return committed
 
     def _use_of_grant(self, passage: Passage) -> tuple[Beside, ...]:
-        return (UseGrant(passage.grant.grant_id, iso(self.clock.now())),) if passage.grant else ()
+        if passage.grant is None:
+            return ()
+        return (self._stages.holder.use(passage.grant, passage.call_id),)
 
     def _left_behind(self, passage: Passage) -> tuple[Beside, ...]:
         """An outcome that nobody is there to take waits for its agent."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from agent_gate import open_gate, tool
+from agent_gate import Approver, open_gate, tool
 from agent_gate.history.verify import verify
 from agent_gate.ledger.chain import header_bytes, link
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS
+from agent_gate.model.approval import GrantTerms
 from agent_gate.model.codec import canonical
+from agent_gate.model.errors import StorageError
+from agent_gate.model.outcome import Status
 from tests.attacks.cases import Case
 from tests.attacks.runner import Skipped
 
@@ -32,13 +35,54 @@ async def add_row(number: int) -> int:
     return number
 
 
+@tool("row.send", effect="write", cost=1, risk="low")
+async def send_row(number: int) -> int:
+    return number
+
+
 def run(case: Case, root: Path) -> str:
     db = root / "ledger.db"
     mutations = case.args["mutate"]
-    asyncio.run(_write(db, next(step["ledger"]["rows"] for step in case.setup if "ledger" in step), mutations))
+    wanted = next(step["ledger"] for step in case.setup if "ledger" in step)
+    asyncio.run(_write(db, wanted["rows"], mutations))
+    if wanted.get("people"):
+        asyncio.run(_ask_people(db))
     for mutation in mutations:
         _mutate(LedgerFiles(db), mutation)
+    if case.tool == "ledger.decide":
+        return asyncio.run(_decide(db))
     return "allow" if verify(db).ok else "error"
+
+
+ASKING = {
+    "rules": [{"pattern": "row.send(*)", "action": "ask"}],
+    "limits": {"budget": {"daily": 100}},
+    "cooldown_seconds": 60,
+}
+PEOPLE = [Approver("anna", ("admin",))]
+
+
+async def _ask_people(db: Path) -> None:
+    """A grant that is used up, a no, and a question that is open: rows in every table that decisions read."""
+    async with open_gate(ASKING, db, tools=[send_row], approvers=PEOPLE) as gate:
+        for number, grant in ((1, GrantTerms(3600, 1)), (2, None)):
+            asked = await gate.call("row.send", {"number": number}, wait=False)
+            await gate.answer(asked.call_id, approve=number == 1, by=PEOPLE[0], grant=grant)
+            await gate.result(asked.call_id)
+        await gate.call("row.send", {"number": 1})
+        await gate.call("row.send", {"number": 3}, request_id="open", wait=False)
+
+
+async def _decide(db: Path) -> str:
+    """What the open question and the used-up grant are worth now."""
+    try:
+        async with open_gate(ASKING, db, tools=[send_row], approvers=PEOPLE) as gate:
+            again = await gate.call("row.send", {"number": 1}, wait=False)
+            answered = await gate.call("row.send", {"number": 3}, request_id="open", wait=False)
+    except StorageError:
+        return "error"
+    statuses = {again.status, answered.status}
+    return "allow" if Status.SUCCESS in statuses else "ask" if Status.PENDING_APPROVAL in statuses else "deny"
 
 
 async def _write(db: Path, rows: int, mutations: list[Mapping[str, Any]]) -> None:
@@ -51,9 +95,12 @@ async def _write(db: Path, rows: int, mutations: list[Mapping[str, Any]]) -> Non
 
 
 def _mutate(files: LedgerFiles, mutation: Mapping[str, Any]) -> None:
-    with closing(sqlite3.connect(files.db, isolation_level=None)) as database:
-        database.execute("DROP INDEX IF EXISTS entries_chain")
+    with closing(sqlite3.connect(files.db, isolation_level=None)) as database, _without_chain_index(database):
         match mutation:
+            case {"op": "sql", "statement": statement}:
+                database.executescript(statement)
+            case {"op": "empty_index", "index": index}:
+                _empty_index(database, index)
             case {"op": "update", "seq": seq, "field": field, "value": value}:
                 _update(database, seq, _NAMES.get(field, field), value)
             case {"op": "delete", "seq": seq}:
@@ -77,6 +124,28 @@ def _mutate(files: LedgerFiles, mutation: Mapping[str, Any]) -> None:
                 _rehash(database, 1)
             case _:
                 raise Skipped
+
+
+@contextmanager
+def _without_chain_index(database: sqlite3.Connection) -> Iterator[None]:
+    """It would keep an attacker from some changes; afterwards it is there again, if the rows allow it."""
+    found = database.execute("SELECT sql FROM sqlite_master WHERE name = 'entries_chain'").fetchone()
+    database.execute("DROP INDEX IF EXISTS entries_chain")
+    yield
+    with suppress(sqlite3.Error):
+        database.execute(found[0])
+
+
+def _empty_index(database: sqlite3.Connection, index: str) -> None:
+    """Of which only the text is as it was."""
+    (text,) = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (index,)).fetchone()
+    bare, _, condition = text.partition(" WHERE ")
+    for changed in (f"{bare} WHERE 0 AND {condition or '1'}", text):
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (changed, index))
+        database.execute("PRAGMA writable_schema = RESET")
+        if changed != text:
+            database.execute(f"REINDEX {index}")
 
 
 def _update(database: sqlite3.Connection, seq: int, field: str, value: Any) -> None:

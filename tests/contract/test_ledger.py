@@ -9,12 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from msgspec import structs
 
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
+from agent_gate.model.codec import canonical
 from agent_gate.model.entry import (
     GATE_PROJECT,
     AlreadyClosed,
@@ -60,6 +62,10 @@ class SetClock:
     def now(self) -> float:
         return self.at
 
+    @property
+    def boot(self) -> str:
+        return "the-boot-of-a-test"
+
     def monotonic(self) -> float:
         return self.at
 
@@ -103,7 +109,35 @@ def fact(call_id: str | None = None) -> Draft:
 
 
 def work(project: str = "default", call_id: str | None = None, **fields: Any) -> Work:
-    return structs.replace(Work(project, (fact(call_id),)), **fields)
+    """With the entries that tell of it, as those of every stage do."""
+    wanted = Work(project, **fields)
+    return wanted if wanted.entries else structs.replace(wanted, entries=(told(wanted, call_id),))
+
+
+def told(work: Work, call_id: str | None) -> Draft:
+    change, answer, asked = work.project_change, work.resolves, work.holds
+    if change is not None:
+        made = {"initial_state": change.initial_state, "state_schema": change.state_schema}
+        body = {name: orjson.loads(text) for name, text in made.items() if text} | {"salt": "s"}
+        return Draft(Kind.PROJECT, iso(NOW), canonical(body), status=change.status)
+    if answer is not None:
+        body = {"nonce": answer.nonce, "resolved_by": answer.by, "salt": "s", "signatures": ["t(1)", "t(2)"]}
+        return Draft(Kind.ANSWERED, iso(answer.at), canonical(body), answer.call_id, status=answer.resolution)
+    if asked is not None:
+        body = {"args": asked.args, "nonce": asked.nonce, "salt": "s", "instance": "x"}
+        return Draft(Kind.HELD, iso(asked.created_at), canonical(body), asked.call_id)
+    if work.claim is not None:
+        return structs.replace(
+            fact(call_id or work.claim.call_id), agent_id=work.claim.agent_id, request_id=work.claim.request_id
+        )
+    if work.state is not None:
+        state = work.state
+        body = {
+            "salt": "s", "snapshot_id": state.snapshot_id, "state_hash": state.document_hash,
+            "state_version": state.expected_version + 1,
+        }  # fmt: skip
+        return structs.replace(fact(call_id or state.snapshot_id), body=canonical(body))
+    return fact(call_id)
 
 
 def new_project(name: str, **fields: bytes) -> Work:
@@ -310,12 +344,12 @@ class TestClaims:
 
     async def test_of_many_claims_at_once_one_is_taken(self, storage: Storage) -> None:
         ledgers = storage.open(), storage.open()
-        works = [work(call_id="c", claim=Claim("ann", "r", f"call {number}", "h")) for number in range(20)]
+        works = [work(claim=Claim("ann", "r", f"call {number}", "h")) for number in range(20)]
         results = await asyncio.gather(*(ledgers[place % 2].commit(each) for place, each in enumerate(works)))
         (taken,) = [place for place, result in enumerate(results) if isinstance(result, Applied)]
         others = [each for each in results if not isinstance(each, Applied)]
         assert others == [RequestTaken(f"call {taken}", "h")] * 19
-        assert len(await ledgers[0].entries_of("c")) == 1
+        assert len(await ledgers[0].entries_of(f"call {taken}")) == 1
 
     async def test_refused_work_claims_nothing(self, ledger: Ledger) -> None:
         await ledger.commit(work(claim=Claim("ann", "r1", "call", "hash"), state=state_change(7)))

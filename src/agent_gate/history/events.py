@@ -42,6 +42,10 @@ def _told(kind: str, status: str | None, body: str | None) -> str:
             return "the tools that are offered were recorded"
         case "project", {"action": action, "by": by}:
             return f"{action} by {by}" + (f": {fields['reason']}" if fields.get("reason") else "")
+        case "clock", {"by_s": float() | int() as by_s}:
+            return f"the clock was set {status} by {abs(by_s):,.0f} s"
+        case "schema", _:
+            return f"the ledger was brought to schema {status}"
         case "contact", {"by": by, "key": key}:
             return f"the owner's `{key}` was {status} by {by}"
         case "door", {"refused": list(refused)}:

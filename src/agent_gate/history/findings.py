@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_gate.history.clock_jumps import ClockJump
 from agent_gate.model.errors import NAMES
 
 FINDINGS_MAX = 1_000
@@ -70,6 +71,9 @@ class Report:
     """Entries at the end of each chain that no line of the anchor covers: after a crash, or an anchor cut short."""
     anchor: str = "ok"
     """`ok`, `missing`, `empty`, `broken`, `no_key`"""
+    clock_jumps: tuple[ClockJump, ...] = ()
+    """The last times that the wall clock was set; no problem of the ledger's, and yet to be known."""
+    more_clock_jumps: int = 0
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -83,4 +87,6 @@ class Report:
         }
         if self.more_problems:
             fields["more_problems"] = self.more_problems
+        if self.clock_jumps:
+            fields["clock_jumps"] = [jump.to_json() for jump in self.clock_jumps]
         return fields

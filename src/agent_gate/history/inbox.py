@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import orjson
 
+from agent_gate.ledger.deadlines import OPEN, values_of
 from agent_gate.ledger.reader import one_moment, row_of, rows_of
 from agent_gate.ledger.sqlite import question_of
 from agent_gate.model.approval import Question
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.limits import SHOWN_CHARS_MAX
-from agent_gate.model.moment import iso
-
-_OPEN = "question IS NOT NULL AND resolution IS NULL AND expires_at > ?"
+from agent_gate.ports import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +26,14 @@ class Mark:
     digest: str
 
 
-def mark(reader: sqlite3.Connection, now: float) -> Mark:
+def mark(reader: sqlite3.Connection, clock: Clock) -> Mark:
     with one_moment(reader):
         # Ids sort by time, so the sum of what each says is the same for the same questions.
         rows = list(
             rows_of(
                 reader,
-                f"SELECT call_id, nonce, approved_by FROM pending_requests WHERE {_OPEN} ORDER BY call_id",  # noqa: S608
-                iso(now),
+                f"SELECT call_id, nonce, approved_by FROM pending_requests WHERE {OPEN} ORDER BY call_id",  # noqa: S608
+                *values_of(clock),
             )
         )
         paused = is_paused(reader)
@@ -46,7 +45,7 @@ def is_paused(reader: sqlite3.Connection) -> bool:
     return row is not None and row[0] == "paused"
 
 
-def first_questions(reader: sqlite3.Connection, now: float, limit: int) -> list[tuple[Question, tuple[str, ...]]]:
+def first_questions(reader: sqlite3.Connection, clock: Clock, limit: int) -> list[tuple[Question, tuple[str, ...]]]:
     """The oldest open questions, and who has approved each so far.
 
     For a list: they come without their arguments and with the beginning of their first signature, because a hundred
@@ -56,10 +55,10 @@ def first_questions(reader: sqlite3.Connection, now: float, limit: int) -> list[
         reader,
         "SELECT json_set(p.question, '$.args', json('{}'),"  # noqa: S608
         " '$.signatures', json_array(substr(p.question ->> '$.signatures[0]', 1, ?))), p.approved_by"
-        f" FROM (SELECT call_id, created_at FROM pending_requests WHERE {_OPEN} ORDER BY created_at, call_id LIMIT ?) o"
+        f" FROM (SELECT call_id, created_at FROM pending_requests WHERE {OPEN} ORDER BY created_at, call_id LIMIT ?) o"
         " JOIN pending_requests p ON p.call_id = o.call_id ORDER BY o.created_at, o.call_id",
         SHOWN_CHARS_MAX + 1,
-        iso(now),
+        *values_of(clock),
         limit,
     )
     return [(question_of(question), tuple(orjson.loads(approved_by))) for question, approved_by in rows]
@@ -71,8 +70,8 @@ def resolution(reader: sqlite3.Connection, call_id: str) -> str | None:
     return row[0] if row else None
 
 
-def count_open(reader: sqlite3.Connection, now: float) -> int:
-    return int(row_of(reader, f"SELECT count(*) FROM pending_requests WHERE {_OPEN}", iso(now))[0])  # noqa: S608
+def count_open(reader: sqlite3.Connection, clock: Clock) -> int:
+    return int(row_of(reader, f"SELECT count(*) FROM pending_requests WHERE {OPEN}", *values_of(clock))[0])  # noqa: S608
 
 
 def count_waiting_results(reader: sqlite3.Connection) -> int:

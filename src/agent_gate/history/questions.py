@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import orjson
 
+from agent_gate.ledger.deadlines import OPEN, values_of
 from agent_gate.ledger.reader import one_moment, row_of, rows_of
 from agent_gate.ledger.sqlite import question_of
 from agent_gate.model.approval import Question
-from agent_gate.model.moment import iso
-
-_OPEN = "question IS NOT NULL AND resolution IS NULL AND expires_at > ?"
+from agent_gate.ports import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +22,12 @@ class OpenQuestions:
 
 
 def open_questions(
-    reader: sqlite3.Connection, now: float, limit: int, bytes_max: int, agent: str | None = None
+    reader: sqlite3.Connection, clock: Clock, limit: int, bytes_max: int, agent: str | None = None
 ) -> OpenQuestions:
     """All of them, or those about one agent's calls; at least one, however large."""
-    wanted, values = (_OPEN, (iso(now),)) if agent is None else (f"{_OPEN} AND agent_id = ?", (iso(now), agent))
+    wanted, values = OPEN, tuple[object, ...](values_of(clock))
+    if agent is not None:
+        wanted, values = f"{OPEN} AND agent_id = ?", (*values, agent)
     first: list[tuple[Question, tuple[str, ...]]] = []
     with one_moment(reader):
         total = row_of(reader, f"SELECT count(*) FROM pending_requests WHERE {wanted}", *values)[0]  # noqa: S608

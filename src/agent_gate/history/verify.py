@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_gate.history.clock_jumps import ClockJump, clock_jumps
 from agent_gate.history.erasures import Erasures
-from agent_gate.history.findings import Findings, Report
+from agent_gate.history.findings import FINDINGS_MAX, ODD_VALUES, Findings, Report
+from agent_gate.history.rebuilt import Rebuilt
+from agent_gate.history.verify_beside import BesideTables
 from agent_gate.history.verify_chain import End, Walk
 from agent_gate.history.verify_contents import Contents
 from agent_gate.ledger import anchor as anchors
 from agent_gate.ledger.anchor import AnchorKey, Heads
 from agent_gate.ledger.connection import UNREADABLE
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.migrate import HEADS, named, revisions
 from agent_gate.ledger.reader import NoLedgerError, one_moment, open_reader
+from agent_gate.ledger.schema import differences
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ReplayError, StorageError
 
-TABLES = ("entries", "heads", "snapshots", "blobs")
+PAGE_FINDINGS_MAX = 100
+CLOCK_JUMPS_SHOWN_MAX = 10
 ALWAYS_THERE = ("default", GATE_PROJECT)
 
 
@@ -84,7 +90,7 @@ def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | No
             examination.run()
         except UNREADABLE as error:
             findings.add(None, None, f"the database cannot be read further: {error}")
-    walk = examination.walk
+    walk, jumps = examination.walk, examination.jumps
     ends = walk.ends if walk else {}
     if anchored.wrong and (anchored.status == "broken" or ends):
         findings.add(None, None, anchored.wrong)
@@ -97,6 +103,8 @@ def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | No
         more_problems=findings.count - len(findings.kept),
         unanchored={} if anchored.wrong else _tails(ends, anchored.heads),
         anchor=anchored.status,
+        clock_jumps=tuple(jumps[:CLOCK_JUMPS_SHOWN_MAX]),
+        more_clock_jumps=len(jumps[CLOCK_JUMPS_SHOWN_MAX:]),
     )
 
 
@@ -111,6 +119,7 @@ class _Examination:
     ) -> None:
         self._connection, self._findings, self._anchored, self._run_id = connection, findings, anchored, run_id
         self.walk: Walk | None = None
+        self.jumps: list[ClockJump] = []
 
     def run(self) -> None:
         tables = self._tables()
@@ -119,26 +128,39 @@ class _Examination:
             return
         if self._run_id is not None and not self._has_run(self._run_id):
             raise ReplayError(f"there is no run `{self._run_id}`", suggestion="see `agent-gate list-runs`")
+        with suppress(*ODD_VALUES):  # the walk says what is wrong with them
+            self.jumps = clock_jumps(self._connection, FINDINGS_MAX)
         whole = self._run_id is None
         contents = Contents(self._connection, self._findings, hash_now=not whole)
-        with closing(Erasures(self._connection)) as erasures:
-            self.walk = Walk(self._connection, self._findings, erasures, contents, self._run_id)
-            self.walk.run()
-        ends = self.walk.ends
-        self._check_anchored_heads(ends)
-        if "heads" in tables:
-            self._check_heads(ends)
+        with closing(Rebuilt()) as rebuilt:
+            with closing(Erasures(self._connection)) as erasures:
+                own = rebuilt if whole else None
+                self.walk = Walk(self._connection, self._findings, erasures, contents, self._run_id, own)
+                self.walk.run()
+            ends = self.walk.ends
+            self._check_anchored_heads(ends)
+            if "heads" in tables:
+                self._check_heads(ends, rebuilt.created)
+            if whole:
+                self._check_pages()
+                BesideTables(self._connection, self._findings, rebuilt).check(tables)
         if whole and "blobs" in tables:
             contents.check_blobs()
 
     def _tables(self) -> set[str]:
-        rows = self._connection.execute("SELECT type, name FROM sqlite_master").fetchall()
-        tables = {name for kind, name in rows if kind == "table"}
-        for missing in (name for name in TABLES if name not in tables):
-            self._findings.add(None, None, f"the table `{missing}` is gone")
-        for name in (name for kind, name in rows if kind == "trigger"):
-            self._findings.add(None, None, f"trigger `{name}` was added to the database")
-        return tables
+        """Those that are there; whatever differs from what agent-gate makes is found here."""
+        for what in sorted(differences(self._connection)):
+            self._findings.add(None, None, what)
+        if (found := revisions(self._connection)) != HEADS:
+            self._findings.add(None, None, f"its schema says that it is {named(found)}, and ours is {named(HEADS)}")
+        rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {name for (name,) in rows}
+
+    def _check_pages(self) -> None:
+        """An index that lacks a row, or has one too many, shows decisions another ledger than the chain."""
+        for (line,) in self._connection.execute(f"PRAGMA integrity_check({PAGE_FINDINGS_MAX})"):
+            if line != "ok":
+                self._findings.add(None, None, f"SQLite finds: {line}")
 
     def _has_run(self, run_id: str) -> bool:
         row = self._connection.execute("SELECT 1 FROM entries WHERE run_id = ?", (run_id,)).fetchone()
@@ -162,12 +184,12 @@ class _Examination:
         ).fetchone()
         return row[0] if row else None
 
-    def _check_heads(self, ends: dict[str, End]) -> None:
-        columns = "project, seq, hash, state_version, snapshot_id, status, initial_state, state_schema"
+    def _check_heads(self, ends: dict[str, End], created: dict[str, str]) -> None:
+        columns = "project, seq, hash, created_at, state_version, snapshot_id, status, initial_state, state_schema"
         rows = {row[0]: row[1:] for row in self._connection.execute(f"SELECT {columns} FROM heads")}  # noqa: S608
         for project in sorted({*ends, *ALWAYS_THERE} - rows.keys(), key=repr):
             self._findings.add(project, None, "the project has no head")
-        for project, (seq, hash, *rest) in rows.items():
+        for project, (seq, hash, created_at, *rest) in rows.items():
             end = ends.get(project)
             if end is None and self._run_id is not None:
                 continue
@@ -175,6 +197,8 @@ class _Examination:
             if (seq, hash) != (end.seq, end.hash):
                 self._findings.add(project, None, f"its head names entry {seq}, and its last entry is {end.seq}")
             if self._run_id is None:
+                if project not in ALWAYS_THERE and created_at != created.get(project):
+                    self._findings.add(project, None, "it was not made when its head says")
                 self._check_project(project, end, *rest)
 
     def _check_project(

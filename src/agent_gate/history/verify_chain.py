@@ -10,6 +10,7 @@ from typing import Any
 
 from agent_gate.history.erasures import Erasures
 from agent_gate.history.findings import ODD_VALUES, Findings
+from agent_gate.history.rebuilt import Rebuilt
 from agent_gate.history.verify_contents import Contents
 from agent_gate.ledger.chain import GENESIS, header_bytes
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS
@@ -47,11 +48,13 @@ class Walk:
         erasures: Erasures,
         contents: Contents,
         run_id: str | None = None,
+        rebuilt: Rebuilt | None = None,
     ) -> None:
+        """`rebuilt` is told of every entry that is as it was written."""
         """With a run, links and headers of its projects are checked in full, and bodies for its own entries."""
         self._connection, self._findings = connection, findings
         self._erasures, self._contents = erasures, contents
-        self._run_id = run_id
+        self._run_id, self._rebuilt = run_id, rebuilt
         self.ends: dict[str, End] = {}
         self.entries = 0
         self.erased = 0
@@ -70,7 +73,7 @@ class Walk:
         )
 
     def _check(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        ends, run = self.ends, self._run_id
+        ends, run, rebuilt = self.ends, self._run_id, self._rebuilt
         for row in rows:
             (
                 project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,
@@ -95,12 +98,16 @@ class Walk:
                 self.entries += 1
                 if body is None:
                     self._check_tombstone(project, seq, kind, call_id, signature)
+                    if rebuilt is not None:
+                        rebuilt.note(project, seq, at, kind, run_id, call_id, tool, status, None)
                     continue
                 if sha256(body.encode()).digest() != body_hash:
                     self._findings.add(project, seq, "the body is not the one that was hashed")
                     continue
                 if not is_signed_as(kind, signature, body):
                     self._findings.add(project, seq, "the column `signature` differs from the body's signatures")
+                if rebuilt is not None:
+                    rebuilt.note(project, seq, at, kind, run_id, call_id, tool, status, body)
                 if kind in WITH_REFERENCES:
                     self._follow(project, seq, kind, call_id, status, body, end)
             except ODD_VALUES:

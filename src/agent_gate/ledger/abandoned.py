@@ -9,32 +9,35 @@ from typing import Any
 
 import orjson
 
+from agent_gate.ledger.backing import Answers, answers
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, LeaveResult, Resolve, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.model.record import RESERVED_WINDOW
+from agent_gate.ports import Clock
 
 _PENDING = (
-    "SELECT call_id, instance, project, agent_id, tool_name, expires_at, nonce, resolution, approved_by"
+    "SELECT call_id, instance, project, agent_id, tool_name, expires_at, boot, ends_at, nonce, approvers_required"
     " FROM pending_requests WHERE question IS NOT NULL AND call_id NOT IN (SELECT id FROM open_work)"
 )
 """What is being performed is a call in doubt, and no question any more."""
 
 
 def abandoned_questions(
-    connection: sqlite3.Connection, is_gone: Callable[[str], bool], now: float, salt: Callable[[], str]
+    connection: sqlite3.Connection, is_gone: Callable[[str], bool], clock: Clock, salt: Callable[[], str]
 ) -> Iterator[Work]:
     """One that was answered with no, or whose deadline has passed, ends here.
 
     Any other waits for the same call to be made again.
     """
     for row in connection.execute(_PENDING).fetchall():
-        question = _Question(*row)
-        over = question.resolution in ("denied", "withdrawn", "expired") or question.expires_at <= iso(now)
-        if over and is_gone(question.instance):
-            yield _ending(question, _Held.of(connection, question.call_id), now, salt)
+        question = _Question(*(*row, answers(connection, row[0], *row[-2:])))
+        over = question.resolution in ("denied", "withdrawn", "expired") or question.is_late(clock)
+        held = _Held.of(connection, question.call_id) if over and is_gone(question.instance) else None
+        if held is not None:
+            yield _ending(question, held, clock.now(), salt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,18 @@ class _Question:
     agent_id: str
     tool: str
     expires_at: str
+    boot: str | None
+    ends_at: float
     nonce: str
-    resolution: str | None
-    approved_by: str
+    approvers_required: int
+    answers: Answers
+
+    @property
+    def resolution(self) -> str | None:
+        return self.answers[0]
+
+    def is_late(self, clock: Clock) -> bool:
+        return self.ends_at <= clock.monotonic() if self.boot == clock.boot else self.expires_at <= iso(clock.now())
 
     @property
     def problem(self) -> Problem:
@@ -57,7 +69,7 @@ class _Question:
             case "withdrawn":
                 return Problem(1020, "the call was withdrawn before anybody answered", stage="hold")
             case "approved":
-                by = ", ".join(orjson.loads(self.approved_by))
+                by = ", ".join(self.answers[1])
                 detail = f"`{by}` agreed, but the process that held the call was gone"
                 return Problem(1016, detail, "make the call again", "hold")
             case _:
@@ -74,10 +86,13 @@ class _Held:
     reserved: tuple[Charge, ...]
 
     @classmethod
-    def of(cls, connection: sqlite3.Connection, call_id: str) -> _Held:
+    def of(cls, connection: sqlite3.Connection, call_id: str) -> _Held | None:
+        """None where no entry tells of the question."""
         rows = connection.execute(
             "SELECT run_id, request_id, body FROM entries WHERE call_id = ? AND kind = 'held' ORDER BY seq", (call_id,)
         ).fetchall()
+        if not rows:
+            return None
         bodies: list[dict[str, Any]] = [orjson.loads(body) if body else {} for _, _, body in rows]
         reserved = tuple(
             Charge(scope, bucket, RESERVED_WINDOW, amount, None, 1012)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 import orjson
+from msgspec.structs import replace
 
-from agent_gate.ledger import beside
+from agent_gate.ledger import backing, beside
 from agent_gate.ledger.chain import GENESIS, seal
 from agent_gate.ledger.group import ENTRY_WAL_BYTES, WORK_WAL_BYTES, Chain, Group
 from agent_gate.model.charge import Charge
@@ -15,13 +16,16 @@ from agent_gate.model.entry import (
     Applied,
     Committed,
     Draft,
+    Kind,
     NoRoom,
     NotOpen,
     NotPending,
     Refused,
     RequestTaken,
     Resolve,
+    RevokeGrant,
     StateMoved,
+    UseGrant,
     Work,
 )
 from agent_gate.model.moment import iso
@@ -38,7 +42,7 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
     if chain is not None and work.is_plain:  # as most are: there is little to check, and nothing to write besides
         if work.must_be_open and (status := group.status(chain)) != "open":
             return NotOpen(status)
-        return _write_entries(group, work, chain)
+        return _write_entries(group, work, chain, work.entries)
     refused = _check(group, work, chain)
     if refused is not None:
         return refused
@@ -48,12 +52,14 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
     if work.erases:
         group.write()
     _write_work_rows(cursor, work, instance)
+    if work.claim:
+        group.claims[work.claim.agent_id, work.claim.request_id] = work.claim.call_id, work.claim.input_hash
     group.wal_bytes += WORK_WAL_BYTES + sum(len(data) for _, data in work.blobs)
     for item in work.beside:
         beside.write(cursor, item)
     if work.project_change:
         chain.status = work.project_change.status
-    return _write_entries(group, work, chain)
+    return _write_entries(group, work, chain, _told(cursor, work, instance))
 
 
 def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
@@ -69,10 +75,8 @@ def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
     if work.state and chain and chain.state_version != work.state.expected_version:
         return StateMoved(chain.state_version)
     if work.claim:
-        taken = cursor.execute(
-            "SELECT call_id, input_hash FROM requests WHERE agent_id = ? AND request_id = ?",
-            (work.claim.agent_id, work.claim.request_id),
-        ).fetchone()
+        key = work.claim.agent_id, work.claim.request_id
+        taken = group.claims.get(key) or backing.claimed(cursor, *key)
         if taken:
             return RequestTaken(*taken)
     if (
@@ -87,6 +91,8 @@ def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
         ).fetchone()
     ):
         return NotPending("other")
+    if work.resolves or any(isinstance(item, UseGrant | RevokeGrant) for item in work.beside):
+        group.write()  # what is checked now rests on entries
     for item in work.beside:
         spent = beside.check(cursor, item)
         if spent is not None:
@@ -102,16 +108,17 @@ def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
 
 def _check_pending(cursor: Cursor, resolve: Resolve) -> NotPending | None:
     row = cursor.execute(
-        "SELECT nonce, resolution, expires_at, approved_by FROM pending_requests WHERE call_id = ?", (resolve.call_id,)
+        "SELECT nonce, approvers_required, expires_at FROM pending_requests WHERE call_id = ?", (resolve.call_id,)
     ).fetchone()
     if row is None:
         return NotPending("missing")
-    nonce, resolution, expires_at, approved_by = row
+    nonce, required, expires_at = row
     if nonce != resolve.nonce:
         return NotPending("other")
-    if resolution is not None or (resolve.by and resolve.by in orjson.loads(approved_by)):
+    resolution, approved_by = backing.answers(cursor, resolve.call_id, nonce, required)
+    if resolution is not None or (resolve.by and resolve.by in approved_by):
         return NotPending("answered")
-    if resolve.resolution in ("approved", "denied") and iso(resolve.at) >= expires_at:
+    if resolve.resolution in ("approved", "denied") and not resolve.in_time and iso(resolve.at) >= expires_at:
         return NotPending("late")
     return None
 
@@ -145,18 +152,19 @@ def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
     if work.claim:
         claim = work.claim
         cursor.execute(
-            "INSERT INTO requests VALUES (?, ?, ?, ?)",
+            "INSERT INTO requests VALUES (?, ?, ?, ?) ON CONFLICT (agent_id, request_id)"
+            " DO UPDATE SET call_id = excluded.call_id, input_hash = excluded.input_hash",
             (claim.agent_id, claim.request_id, claim.call_id, claim.input_hash),
         )
     if work.opens:
         kind, id = work.opens
         cursor.execute("INSERT INTO open_work VALUES (?, ?, ?, ?)", (id, kind, project, instance))
     if work.closes is not None:
-        cursor.execute("DELETE FROM open_work WHERE id = ?", (work.closes,))
+        _close(cursor, work, work.closes)
     for charge in work.charges:
-        _count(cursor, project, charge, charge.amount)
+        count(cursor, project, charge.scope, charge.bucket, charge.amount, charge.window)
     for charge in work.releases:
-        _count(cursor, project, charge, -charge.amount)
+        count(cursor, project, charge.scope, charge.bucket, -charge.amount, charge.window)
     if work.holds:
         _hold(cursor, work, instance)
     if work.pending:
@@ -196,6 +204,12 @@ def _write_work_rows(cursor: Cursor, work: Work, instance: str) -> None:
         _erase(cursor, work)
 
 
+def _close(cursor: Cursor, work: Work, id: str) -> None:
+    cursor.execute("DELETE FROM open_work WHERE id = ?", (id,))
+    if work.entries and work.entries[0].kind is Kind.RUN:
+        forget_quotas(cursor, work.project, id)
+
+
 def _erase(cursor: Cursor, work: Work) -> None:
     """Whatever this project holds of the calls' content; a chain elsewhere needs an erase entry of its own."""
     cursor.execute("PRAGMA secure_delete = ON")
@@ -214,15 +228,22 @@ def _erase(cursor: Cursor, work: Work) -> None:
         cursor.execute("DELETE FROM blobs WHERE hash IN (?, ?)", (output_blob(call_id), undo_blob(call_id)))
 
 
-def _count(cursor: Cursor, project: str, charge: Charge, amount: float) -> None:
+def count(cursor: Cursor, project: str, scope: str, bucket: int, amount: float, window: int) -> None:
     cursor.execute(
         "INSERT INTO counters VALUES (?, ?, ?, ?)"
         " ON CONFLICT (project, scope, bucket) DO UPDATE SET amount = amount + excluded.amount",
-        (project, charge.scope, charge.bucket, amount),
+        (project, scope, bucket, amount),
     )
     cursor.execute(
-        "DELETE FROM counters WHERE project = ? AND scope = ? AND bucket <= ?",
-        (project, charge.scope, charge.bucket - charge.window),
+        "DELETE FROM counters WHERE project = ? AND scope = ? AND bucket <= ?", (project, scope, bucket - window)
+    )
+
+
+def forget_quotas(cursor: Cursor, project: str, run_id: str) -> None:
+    """Of a run that is over."""
+    cursor.execute(
+        "DELETE FROM counters WHERE project = ? AND scope >= ? AND scope < ?",
+        (project, f"run:{run_id}:", f"run:{run_id};"),
     )
 
 
@@ -230,10 +251,12 @@ def _hold(cursor: Cursor, work: Work, instance: str) -> None:
     question = work.holds
     assert question is not None
     cursor.execute(
-        "INSERT INTO pending_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', NULL, ?)"
+        "INSERT INTO pending_requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', NULL, ?, ?, ?)"
         " ON CONFLICT (call_id) DO UPDATE SET question = excluded.question, nonce = excluded.nonce,"
         " approvers_required = excluded.approvers_required, approved_by = '[]', resolution = NULL,"
-        " args = excluded.args, signature = excluded.signature, expires_at = excluded.expires_at",
+        " args = excluded.args, signature = excluded.signature, created_at = excluded.created_at,"
+        " expires_at = excluded.expires_at, instance = excluded.instance, boot = excluded.boot,"
+        " ends_at = excluded.ends_at",
         (
             question.call_id,
             question.request_id,
@@ -248,15 +271,17 @@ def _hold(cursor: Cursor, work: Work, instance: str) -> None:
             question.nonce,
             question.approvers_required,
             instance,
+            question.boot or None,
+            question.ends_at if question.boot else None,
         ),
     )
 
 
 def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
-    required, approved_by, signatures = cursor.execute(
-        "SELECT approvers_required, approved_by, signature FROM pending_requests WHERE call_id = ?", (resolve.call_id,)
+    required, signatures = cursor.execute(
+        "SELECT approvers_required, signature FROM pending_requests WHERE call_id = ?", (resolve.call_id,)
     ).fetchone()
-    approvers = orjson.loads(approved_by)
+    approvers = list(backing.answers(cursor, resolve.call_id, resolve.nonce, required)[1])
     resolution: str | None = resolve.resolution
     if resolution == "approved":
         approvers.append(resolve.by)
@@ -265,8 +290,9 @@ def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
     if resolution == "denied":
         for signature in signatures.split("\n"):
             cursor.execute(
-                "INSERT INTO refusals VALUES (?, ?, ?) ON CONFLICT (project, signature) DO UPDATE SET at = excluded.at",
-                (project, signature, iso(resolve.at)),
+                "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (project, signature)"
+                " DO UPDATE SET at = excluded.at, call_id = excluded.call_id",
+                (project, signature, iso(resolve.at), resolve.call_id),
             )
     cursor.execute(
         "UPDATE pending_requests SET approved_by = ?, resolution = ? WHERE call_id = ?",
@@ -274,8 +300,17 @@ def _resolve(cursor: Cursor, resolve: Resolve, project: str) -> None:
     )
 
 
-def _write_entries(group: Group, work: Work, chain: Chain) -> Applied:
-    for draft in work.entries:
+def _told(cursor: Cursor, work: Work, instance: str) -> tuple[Draft, ...]:
+    """The entries, the first of them with what the work does beside the chain."""
+    fields = backing.told_work(cursor, work, instance)
+    drafts = work.entries
+    if fields and drafts:
+        drafts = (replace(drafts[0], body=backing.with_work(drafts[0].body, fields)), *drafts[1:])
+    return (*(item.entry for item in work.beside if isinstance(item, UseGrant)), *drafts)
+
+
+def _write_entries(group: Group, work: Work, chain: Chain, drafts: tuple[Draft, ...]) -> Applied:
+    for draft in drafts:
         chain.seq += 1
         row, chain.hash = seal(work.project, chain.seq, chain.hash, draft)
         group.rows.append(row)

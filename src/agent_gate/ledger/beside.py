@@ -8,8 +8,10 @@ from typing import Any
 
 import orjson
 
+from agent_gate.ledger.backing import is_backed
 from agent_gate.model.entry import (
     Beside,
+    ClockKnown,
     DropContact,
     DropEntities,
     DropMessage,
@@ -20,12 +22,14 @@ from agent_gate.model.entry import (
     KeepEntities,
     KeepMessage,
     LeaveResult,
+    NoteClock,
     PutContact,
     RevokeGrant,
     TakeResults,
     UseGrant,
 )
 from agent_gate.model.grant import Grant
+from agent_gate.model.limits import CLOCK_JUMP_MIN_S
 from agent_gate.model.moment import epoch, iso
 
 GRANT_COLUMNS = (
@@ -38,18 +42,35 @@ GRANTS_OF = (
     f"SELECT {GRANT_COLUMNS} FROM grants WHERE project = ? AND agent_id = ? AND key = ? AND {_LIVE}"  # noqa: S608
     " ORDER BY expires_at, grant_id"
 )
-WAITING = "SELECT call_id FROM waiting_results WHERE agent_id = ? ORDER BY at, call_id LIMIT ?"
-WAITING_COUNT = "SELECT count(*) FROM waiting_results WHERE agent_id = ?"
+_ITS_OWN = (
+    "agent_id = ? AND EXISTS (SELECT 1 FROM entries e WHERE e.call_id = waiting_results.call_id"
+    " AND e.agent_id = waiting_results.agent_id)"
+)
+"""What waits for an agent is the outcome of a call of its own, whatever a row says."""
+WAITING = f"SELECT call_id FROM waiting_results WHERE {_ITS_OWN} ORDER BY at, call_id LIMIT ?"  # noqa: S608
+WAITING_COUNT = f"SELECT count(*) FROM waiting_results WHERE {_ITS_OWN}"  # noqa: S608
 MESSAGES = "SELECT call_id, reference FROM question_messages WHERE channel = ? ORDER BY call_id"
 ENTITIES = "SELECT entity_id, state, attributes, last_updated, captured_at FROM ha_entity_snapshot ORDER BY entity_id"
 
 
-def check(cursor: sqlite3.Connection, item: Beside) -> GrantSpent | None:
+def check(cursor: sqlite3.Connection, item: Beside) -> GrantSpent | ClockKnown | None:
     """What could have changed since the caller looked."""
+    if isinstance(item, NoteClock):
+        known = known_offset(cursor, item.boot)
+        return ClockKnown() if known is not None and abs(known - item.offset_s) < CLOCK_JUMP_MIN_S else None
     if not isinstance(item, UseGrant | RevokeGrant):
         return None
-    found = cursor.execute(f"SELECT 1 FROM grants WHERE grant_id = ? AND {_LIVE}", (item.grant_id, item.at)).fetchone()  # noqa: S608
-    return None if found else GrantSpent(item.grant_id)
+    row = cursor.execute(
+        f"SELECT {GRANT_COLUMNS} FROM grants WHERE grant_id = ? AND {_LIVE}",  # noqa: S608
+        (item.grant_id, item.at),
+    ).fetchone()
+    return None if row and is_backed(cursor, grant_of(row)) else GrantSpent(item.grant_id)
+
+
+def known_offset(cursor: sqlite3.Connection, boot: str) -> float | None:
+    """How far the wall clock was ahead of the time since this start of the machine, when somebody last looked."""
+    row = cursor.execute("SELECT offset_s FROM clock WHERE boot = ?", (boot,)).fetchone()
+    return row[0] if row else None
 
 
 def write(cursor: sqlite3.Connection, item: Beside) -> None:
@@ -88,6 +109,9 @@ def write(cursor: sqlite3.Connection, item: Beside) -> None:
             _keep(cursor, rows)
         case DropEntities(entity_ids):
             cursor.executemany("DELETE FROM ha_entity_snapshot WHERE entity_id = ?", [(id,) for id in entity_ids])
+        case NoteClock(boot, offset_s):
+            cursor.execute("DELETE FROM clock")
+            cursor.execute("INSERT INTO clock VALUES (?, ?)", (boot, offset_s))
         case DropOldEntities(before):
             cursor.execute("PRAGMA secure_delete = ON")
             cursor.execute("DELETE FROM ha_entity_snapshot WHERE captured_at < ?", (before,))

@@ -16,8 +16,13 @@ from agent_gate.ledger.anchor import Heads
 from agent_gate.ledger.migrate import PAGE_BYTES
 from agent_gate.model.entry import GATE_PROJECT
 
-SELECT_HEAD = "SELECT seq, hash, state_version, snapshot_id, status FROM heads WHERE project = ?"
-SELECT_HEADS = "SELECT project, seq, hash, state_version, snapshot_id, status FROM heads WHERE project IN (?, ?)"
+_STANDING = (
+    "coalesce((SELECT e.status FROM entries e WHERE e.project = heads.project AND e.kind = 'project'"
+    " ORDER BY e.seq DESC LIMIT 1), 'open')"
+)
+"""A project's status as its entries say; the column of the same name is a copy for whoever looks."""
+SELECT_HEAD = f"SELECT seq, hash, state_version, snapshot_id, {_STANDING} FROM heads WHERE project = ?"  # noqa: S608
+SELECT_HEADS = f"SELECT project, seq, hash, state_version, snapshot_id, {_STANDING} FROM heads WHERE project IN (?, ?)"  # noqa: S608
 """The project's, and beside it that of the gate itself, which says whether it is paused."""
 MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
 INSERT_ENTRIES = (
@@ -57,6 +62,8 @@ class Group:
         """What the group adds to the write-ahead log: about."""
         self.moved: Heads = {}
         """The ends of the chains that were written."""
+        self.claims: dict[tuple[str, str], tuple[str, str]] = {}
+        """Made by the works so far."""
         self._chains: dict[str, Chain | None] = {}
 
     def chain(self, project: str) -> Chain | None:

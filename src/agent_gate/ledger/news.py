@@ -14,8 +14,11 @@ from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S
 class News:
     """Wakes those who wait for an answer, or for any change; polls only while somebody waits."""
 
-    def __init__(self, reader: sqlite3.Connection, now: Callable[[], float]) -> None:
-        self._reader, self._now = reader, now
+    def __init__(
+        self, reader: sqlite3.Connection, now: Callable[[], float], each_time: Callable[[], None] = lambda: None
+    ) -> None:
+        """`each_time` is done at every poll."""
+        self._reader, self._now, self._each_time = reader, now, each_time
         self._deadlines: list[tuple[float, str]] = []
         """A heap: one look at the clock serves all who wait."""
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -61,6 +64,7 @@ class News:
                         self._tell_watchers()
                     seen = version
             self._tell_due()
+            self._each_time()
             await asyncio.sleep(ANSWER_POLL_INTERVAL_S)
 
     def _tell_due(self) -> None:

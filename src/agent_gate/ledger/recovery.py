@@ -13,7 +13,7 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, LeaveResult, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
-from agent_gate.ports import FinishCommit
+from agent_gate.ports import Clock, FinishCommit
 
 
 def owed_work(
@@ -21,7 +21,7 @@ def owed_work(
     files: LedgerFiles,
     own: str,
     live: Collection[str],
-    now: float,
+    clock: Clock,
     salt: Callable[[], str],
     finish: FinishCommit | None = None,
 ) -> list[Work]:
@@ -30,12 +30,12 @@ def owed_work(
     Other processes' work counts only when their lock can be taken; our own only when nobody here works on it.
     `finish` brings a commit to files that was left half-way to its end; without it, such a call stays open.
     """
-    gone = _GoneInstances(files, own)
+    gone, now = _GoneInstances(files, own), clock.now()
     return [
         *_calls_in_doubt(connection, gone, live, now, salt, finish),
         *_unfinished_runs(connection, gone, live, now, salt),
         *_lost_effects(connection, gone, live, now, salt),
-        *abandoned_questions(connection, lambda instance: instance != own and instance in gone, now, salt),
+        *abandoned_questions(connection, lambda instance: instance != own and instance in gone, clock, salt),
     ]
 
 

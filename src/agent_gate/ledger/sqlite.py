@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from agent_gate.ledger import apply as applying
-from agent_gate.ledger import beside
+from agent_gate.ledger import backing, beside
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.clock_watch import ClockWatch
 from agent_gate.ledger.connection import UNREADABLE, connect
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.group import SELECT_HEAD
@@ -22,6 +23,7 @@ from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_g
 from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.news import News
 from agent_gate.ledger.recovery import owed_work
+from agent_gate.ledger.states import States
 from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.writer import Writer
 from agent_gate.model.approval import Question
@@ -44,6 +46,8 @@ from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
 
+Found = TypeVar("Found")
+
 ENTRY_COLUMNS = (
     "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
     " body, body_hash, prev_hash, hash"
@@ -63,12 +67,12 @@ class SqliteLedger:
         self._clock, self._ids, self._finish_commit = clock, ids, finish_commit
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
-        self._states: dict[str, ProjectState] = {}
         self._statuses: dict[str, tuple[float, str]] = {}
         """Until when a project's status is taken from here, and the status."""
         self._standings: dict[str, tuple[float, str]] = {}
         """Likewise, with regard to the whole gate's."""
         self._project_locks = ProjectLocks(self.files)
+        self._clock_watch = ClockWatch(clock, ids.salt)
         self._closed = False
         with ExitStack() as opened:
             try:
@@ -93,6 +97,7 @@ class SqliteLedger:
             self.secret = self.files.read_or_make_secret()
             self._reader = connect(self.files.db, read_only=True)
             opened.callback(self._reader.close)
+            self._states = States(self._reader)
             anchored = check_against_anchor(self._reader, self.files, key)
             self._instance_lock = InstanceLock(self.files, self.instance)
             opened.callback(self._instance_lock.release)
@@ -102,22 +107,30 @@ class SqliteLedger:
             opened.callback(self._writer.abandon)
             self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
-        self._news = News(self._reader, self._clock.monotonic)
+        self._news = News(self._reader, self._clock.monotonic, self._look_at_clock)
 
     def _settle_the_past(self) -> None:
-        for result in self._writer.commit_now(self._owed_work(self._reader)):
+        works = [*self._clock_watch.since_last_time(self._reader), *self._owed_work(self._reader)]
+        for result in self._writer.commit_now(works):
             if isinstance(result, Exception):
                 raise result
         remove_locks_of_the_gone(self.files)
 
     def _owed_work(self, connection: sqlite3.Connection) -> list[Work]:
-        now, salt = self._clock.now(), self._ids.salt
-        return owed_work(connection, self.files, self.instance, self._live, now, salt, self._finish_commit)
+        clock, salt = self._clock, self._ids.salt
+        return owed_work(connection, self.files, self.instance, self._live, clock, salt, self._finish_commit)
 
     def figures(self) -> LedgerFigures:
         return self._writer.figures()
 
+    def _look_at_clock(self) -> None:
+        """That it was set is written before whatever follows."""
+        work = self._clock_watch.look()
+        if work is not None:
+            self._writer.submit(work).add_done_callback(_heard)
+
     def commit(self, work: Work) -> Awaitable[Committed]:
+        self._look_at_clock()
         if work.opens or work.closes or work.outbox or work.outbox_done or work.project_change or work.resolves:
             return self._commit_and_note(work)
         return self._writer.submit(work)
@@ -164,11 +177,11 @@ class SqliteLedger:
         now = time.monotonic()
         if known is not None and now < known[0]:
             return known[1]
-        row = self._row("SELECT status FROM heads WHERE project = ?", project)
+        row = self._row(SELECT_HEAD, project)
         if row is None:
             return None
-        self._statuses[project] = now + STATUS_AGE_MAX_S, row[0]
-        return str(row[0])
+        self._statuses[project] = now + STATUS_AGE_MAX_S, row[4]
+        return str(row[4])
 
     async def head(self, project: str) -> ProjectHead | None:
         row = self._row(SELECT_HEAD, project)
@@ -176,52 +189,19 @@ class SqliteLedger:
 
     async def state(self, project: str) -> ProjectState:
         """The current state; a project that nothing has changed yet has its initial one, version 0."""
-        row = self._row("SELECT state_version, snapshot_id, initial_state FROM heads WHERE project = ?", project)
-        if row is None:
-            raise StorageError(f"project `{project}` does not exist", code=5003)
-        version, snapshot_id, initial_state = row
-        known = self._states.get(project)
-        if known and known.version == version:
-            return known
-        if snapshot_id is None:
-            state = ProjectState(version, orjson.loads(initial_state or "{}"))
-        else:
-            state = ProjectState(version, orjson.loads(self._snapshot_document(snapshot_id)), snapshot_id)
-        self._states[project] = state
-        return state
+        return self._ask(self._states.current, project)
 
     async def state_schema(self, project: str) -> Mapping[str, Json] | None:
-        row = self._row("SELECT state_schema FROM heads WHERE project = ?", project)
-        return orjson.loads(row[0]) if row and row[0] else None
+        return self._ask(self._states.schema, project)
 
     async def snapshot(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
-        row = self._row("SELECT project, version FROM snapshots WHERE snapshot_id = ?", snapshot_id)
-        if row is None:
-            return None
-        return row[0], ProjectState(row[1], orjson.loads(self._snapshot_document(snapshot_id)), snapshot_id)
+        return self._ask(self._states.named, snapshot_id)
 
     async def state_at(self, project: str, version: int) -> ProjectState:
-        if version == 0:
-            row = self._row("SELECT initial_state FROM heads WHERE project = ?", project)
-            return ProjectState(0, orjson.loads((row and row[0]) or "{}"))
-        row = self._row("SELECT snapshot_id FROM snapshots WHERE project = ? AND version = ?", project, version)
-        if row is None:
-            raise StorageError(f"project `{project}` has no version {version}", code=5003)
-        return ProjectState(version, orjson.loads(self._snapshot_document(row[0])), row[0])
-
-    def _snapshot_document(self, snapshot_id: str) -> bytes:
-        row = self._row(
-            "SELECT b.data FROM snapshots s JOIN blobs b ON b.hash = s.document WHERE s.snapshot_id = ?", snapshot_id
-        )
-        if row is None:
-            raise StorageError(f"the document of snapshot `{snapshot_id}` is missing", code=5004)
-        return bytes(row[0])
+        return self._ask(self._states.at, project, version)
 
     async def claimed(self, agent_id: str, request_id: str) -> tuple[str, str] | None:
-        row = self._row(
-            "SELECT call_id, input_hash FROM requests WHERE agent_id = ? AND request_id = ?", agent_id, request_id
-        )
-        return (row[0], row[1]) if row else None
+        return self._look(backing.claimed, agent_id, request_id)
 
     async def entries_of(self, call_id: str, kind: str | None = None) -> Sequence[Entry]:
         found, values = ("call_id = ?", [call_id]) if kind is None else ("call_id = ? AND kind = ?", [call_id, kind])
@@ -229,35 +209,53 @@ class SqliteLedger:
         return [entry_of(row) for row in rows]
 
     async def used(self, project: str, charge: Charge) -> float:
+        """What no entries add up to is no count: rather nothing passes."""
+        if not self._look(backing.counted, project, charge.scope):
+            raise StorageError(
+                f"the count `{charge.scope}` of project `{project}` is not what its entries add up to",
+                code=5004,
+                suggestion="run `agent-gate verify`",
+            )
         return float(self._row(applying.SELECT_USED, project, charge.scope, charge.bucket - charge.window)[0])
 
     async def denied_since(self, project: str, signature: str, since: float) -> bool:
         row = self._row(
-            "SELECT 1 FROM refusals WHERE project = ? AND signature = ? AND at > ?", project, signature, iso(since)
+            "SELECT at, call_id FROM refusals WHERE project = ? AND signature = ? AND at > ?",
+            project,
+            signature,
+            iso(since),
         )
-        return row is not None
+        return row is not None and self._look(backing.is_refusal, project, signature, *row)
 
     async def question(self, call_id: str) -> tuple[Question, str | None, tuple[str, ...]] | None:
-        row = self._row("SELECT question, resolution, approved_by FROM pending_requests WHERE call_id = ?", call_id)
-        if row is None or row[0] is None:
-            return None
-        return question_of(row[0]), row[1], tuple(orjson.loads(row[2]))
+        row = self._row("SELECT question FROM pending_requests WHERE call_id = ?", call_id)
+        return None if row is None or row[0] is None else self._answered(question_of(row[0]))
+
+    def _answered(self, question: Question) -> tuple[Question, str | None, tuple[str, ...]]:
+        """With how it was answered, as the entries say."""
+        answers = self._look(backing.answers, question.call_id, question.nonce, question.approvers_required)
+        return question, *answers
+
+    async def is_as_put(self, call_id: str) -> bool:
+        return self._look(backing.is_as_put, call_id)
 
     async def question_about(
         self, agent_id: str, bound_hash: str
     ) -> tuple[Question, str | None, tuple[str, ...]] | None:
         row = self._row(
-            "SELECT question, resolution, approved_by FROM pending_requests"
-            " WHERE agent_id = ? AND question ->> '$.bound_hash' = ?"
+            "SELECT question FROM pending_requests WHERE agent_id = ? AND question ->> '$.bound_hash' = ?"
             " ORDER BY resolution IS NULL, created_at, call_id LIMIT 1",
             agent_id,
             bound_hash,
         )
-        return None if row is None else (question_of(row[0]), row[1], tuple(orjson.loads(row[2])))
+        if row is None:
+            return None
+        question = question_of(row[0])
+        return self._answered(question) if self._look(backing.is_as_put, question.call_id) else None
 
     async def answer_to(self, call_id: str) -> tuple[str | None, tuple[str, ...]] | None:
-        row = self._row("SELECT resolution, approved_by FROM pending_requests WHERE call_id = ?", call_id)
-        return None if row is None else (row[0], tuple(orjson.loads(row[1])))
+        row = self._row("SELECT nonce, approvers_required FROM pending_requests WHERE call_id = ?", call_id)
+        return None if row is None else self._look(backing.answers, call_id, *row)
 
     async def abandoned_by(self, call_id: str) -> str | None:
         row = self._row("SELECT instance FROM pending_requests WHERE call_id = ? AND question IS NOT NULL", call_id)
@@ -272,10 +270,11 @@ class SqliteLedger:
 
     async def open_questions(self) -> Sequence[tuple[Question, tuple[str, ...]]]:
         rows = self._rows(
-            "SELECT question, approved_by FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL"
+            "SELECT question FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL"
             " ORDER BY created_at, call_id"
         )
-        return [(question_of(row[0]), tuple(orjson.loads(row[1]))) for row in rows]
+        found = [self._answered(question_of(row[0])) for row in rows]
+        return [(question, approved_by) for question, resolution, approved_by in found if resolution is None]
 
     async def unsettled_questions(self) -> Sequence[Question]:
         rows = self._rows("SELECT question FROM pending_requests WHERE question IS NOT NULL ORDER BY created_at")
@@ -297,10 +296,14 @@ class SqliteLedger:
         await self._news.of_change(timeout_s)
 
     async def grants(self, at: float) -> Sequence[Grant]:
-        return [beside.grant_of(row) for row in self._rows(beside.LIVE_GRANTS, iso(at))]
+        return self._backed(self._rows(beside.LIVE_GRANTS, iso(at)))
 
     async def grants_of(self, project: str, agent_id: str, key: str, at: float) -> Sequence[Grant]:
-        return [beside.grant_of(row) for row in self._rows(beside.GRANTS_OF, project, agent_id, key, iso(at))]
+        return self._backed(self._rows(beside.GRANTS_OF, project, agent_id, key, iso(at)))
+
+    def _backed(self, rows: Sequence[Sequence[Any]]) -> list[Grant]:
+        """The grants that entries tell of; a row by itself gives nothing."""
+        return [grant for grant in map(beside.grant_of, rows) if self._look(backing.is_backed, grant)]
 
     async def waiting_results(self, agent_id: str, limit: int) -> Sequence[str]:
         return [row[0] for row in self._rows(beside.WAITING, agent_id, limit)]
@@ -390,11 +393,27 @@ class SqliteLedger:
         except sqlite3.Error as error:
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
 
+    def _look(self, question: Callable[..., Found], *values: object) -> Found:
+        """What entries say to a question of `backing`'s."""
+        return self._ask(question, self._reader, *values)
+
+    def _ask(self, question: Callable[..., Found], *values: object) -> Found:
+        try:
+            return question(*values)
+        except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError) as error:
+            raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
+
     def _rows(self, sql: str, *values: object) -> list[Any]:
         try:
             return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
+
+
+def _heard(noted: asyncio.Future[Committed]) -> None:
+    """What cannot be written now is for the work that follows to tell."""
+    if not noted.cancelled():
+        noted.exception()
 
 
 PENDING_COLUMNS = "request_id, tool_name, args, signature, created_at, expires_at"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 
 WRITTEN = "wrote"
 """Stands beside the arguments of a call whose changes are made ready and wait."""
+
+
+class Time(Protocol):
+    """The port `Clock`, as far as deadlines need it."""
+
+    def now(self) -> float: ...
+
+    def monotonic(self) -> float: ...
+
+    @property
+    def boot(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,16 @@ class Question:
     run_id: str | None = None
     has_run: bool = False
     """Whether it is about what a command wrote, which waits; otherwise the call is still to be made."""
+    boot: str = ""
+    """The start of the machine in which it was put, and when it ends, in seconds since then."""
+    ends_at: float = 0.0
+
+    def left_s(self, clock: Time) -> float:
+        """How long it can still be answered.
+
+        Within one start of the machine a wall clock that is set changes nothing; after another, there is no other.
+        """
+        return self.ends_at - clock.monotonic() if self.boot == clock.boot else self.expires_at - clock.now()
 
     @property
     def ungranted(self) -> str:

@@ -35,6 +35,8 @@ class Kind(Word):
     DOOR = "door"
     GRANT = "grant"
     CONTACT = "contact"
+    CLOCK = "clock"
+    SCHEMA = "schema"
 
 
 class Draft(Struct, frozen=True):
@@ -82,6 +84,8 @@ class Resolve:
     resolution: str
     """`approved`, `denied`, `expired`, `withdrawn`"""
     by: str = ""
+    in_time: bool = False
+    """Whether it was found, by a clock that nobody sets, that the deadline has not passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,8 @@ class UseGrant:
 
     grant_id: str
     at: str
+    entry: Draft
+    """Tells of the use; written before the entries of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,14 @@ class DropOldEntities:
     before: str
 
 
+@dataclass(frozen=True, slots=True)
+class NoteClock:
+    """How far the wall clock is ahead of the time since the machine started; refused where somebody has noted it."""
+
+    boot: str
+    offset_s: float
+
+
 Beside: TypeAlias = (
     LeaveResult
     | TakeResults
@@ -224,6 +238,7 @@ Beside: TypeAlias = (
     | KeepEntities
     | DropEntities
     | DropOldEntities
+    | NoteClock
 )
 """What a transaction does in the tables of approvers, agents, owners and homes, beside the chain."""
 
@@ -307,7 +322,12 @@ class GrantSpent:
     grant_id: str
 
 
-Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent
+@dataclass(frozen=True, slots=True)
+class ClockKnown:
+    """Another process has noted where the clock was set to."""
+
+
+Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent | ClockKnown
 Committed: TypeAlias = Applied | Refused
 
 

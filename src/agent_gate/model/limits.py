@@ -44,6 +44,8 @@ WAL_CHECKPOINT_BYTES = 4 * 1_048_576
 ANCHOR_SYNC_INTERVAL_S = 1.0
 ANCHOR_COMPACT_BYTES = 8 * 1_048_576
 ANSWER_POLL_INTERVAL_S = 0.2
+CLOCK_JUMP_MIN_S = 2.0
+"""What the wall clock must be off by to count as having been set; leap seconds and slow corrections do not."""
 
 PATH_BYTES_MAX = 4_095
 OWN_ENTRIES_MAX = 10_000

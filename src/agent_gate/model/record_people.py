@@ -18,6 +18,12 @@ def revoked(grant: Grant, by: str, at: float, salt: str) -> Draft:
     return _draft(grant, "revoked", by, at, salt)
 
 
+def used(grant: Grant, call_id: str, at: float, salt: str) -> Draft:
+    """That the grant let a call pass."""
+    body = {"call_id": call_id, "grant_id": grant.grant_id, "salt": salt}
+    return Draft(Kind.GRANT, iso(at), canonical(body), agent_id=grant.agent_id, tool=grant.tool, status="used")
+
+
 def _draft(grant: Grant, status: str, by: str, at: float, salt: str) -> Draft:
     body = {**grant.to_json(), "by": by, "key": grant.key, "roles": list(grant.roles), "salt": salt}
     return Draft(

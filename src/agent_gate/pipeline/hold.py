@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 
@@ -12,7 +12,6 @@ from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import (
     GATE_PROJECT,
     Applied,
@@ -23,12 +22,14 @@ from agent_gate.model.entry import (
     GiveGrant,
     NotPending,
     Resolve,
+    UseGrant,
     Work,
 )
 from agent_gate.model.errors import Problem
 from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
-from agent_gate.model.record_people import granted, refused_answer
+from agent_gate.model.moment import iso
+from agent_gate.model.record_people import granted, refused_answer, used
 from agent_gate.model.tool import Json
 from agent_gate.model.ungranted import why_ungranted
 from agent_gate.model.verdict import Verdict
@@ -132,6 +133,7 @@ class Holder:
     def _question(self, prepared: Prepared, verdict: Verdict, earlier: Question | None, has_run: bool) -> Question:
         call, now = prepared.call, self._clock.now()
         request = call.request
+        wait_s = self._wait_s(request)
         return Question(
             call_id=call.call_id,
             request_id=request.request_id or call.call_id,
@@ -148,10 +150,12 @@ class Holder:
             approver_roles=verdict.requirement.approver_roles,
             approvers_required=verdict.requirement.approvers_required,
             created_at=now,
-            expires_at=earlier.expires_at if earlier else now + self._wait_s(request),
+            expires_at=earlier.expires_at if earlier else now + wait_s,
             sensitive=tuple(sorted(prepared.declaration.sensitive)),
             run_id=request.run_id,
             has_run=has_run,
+            boot=earlier.boot if earlier else self._clock.boot,
+            ends_at=earlier.ends_at if earlier else self._clock.monotonic() + wait_s,
         )
 
     def _wait_s(self, request: CallRequest) -> float:
@@ -164,7 +168,7 @@ class Holder:
         """Tell people, and wait until the question is answered, by whichever process, or its deadline has passed."""
         if self._notifier:
             await _told(self._notifier.ask(question), question)
-        ends_at = self._ends[question.call_id] = self._clock.monotonic() + question.expires_at - self._clock.now()
+        ends_at = self._ends[question.call_id] = self._clock.monotonic() + question.left_s(self._clock)
         try:
             while (resolution := await self._resolution(question)) is None:
                 # Thousands may wait here: nothing is kept but the question.
@@ -176,9 +180,9 @@ class Holder:
         return resolution
 
     def _is_over(self, question: Question) -> bool:
-        """Whether its deadline has passed; a clock that was set back does not move the end of what waits here."""
-        ends_at = self._ends.get(question.call_id, float("inf"))
-        return question.expires_at <= self._clock.now() or ends_at <= self._clock.monotonic()
+        """Whether its deadline has passed; a wall clock that was set does not move the end of what waits here."""
+        ends_at = self._ends.get(question.call_id)
+        return question.left_s(self._clock) <= 0 if ends_at is None else ends_at <= self._clock.monotonic()
 
     async def _resolution(self, question: Question) -> Resolution | None:
         """How the question has ended; one whose deadline has passed ends now."""
@@ -217,7 +221,7 @@ class Holder:
         refused = not_entitled(question, answer.by) or _not_grantable(question, answer)
         if refused:
             return refused
-        if not await self._is_as_recorded(question):
+        if not await self._ledger.is_as_put(question.call_id):
             detail = f"the question about call `{answer.call_id}` was changed since it was put"
             return Problem(5004, detail, "run `agent-gate verify`", "hold")
         if found[1] is None and self._is_over(question):
@@ -226,18 +230,6 @@ class Holder:
         how = "approved" if answer.approve else "denied"
         committed = await self._resolve(question, how, answer.by.id, answer.at, answer.note, grant)
         return _too_late(question, committed) if isinstance(committed, NotPending) else None
-
-    async def _is_as_recorded(self, question: Question) -> bool:
-        """Whether the work table still says what the chain says was shown."""
-        entries = await self._ledger.entries_of(question.call_id, "held")
-        told: Mapping[str, Json] = next(
-            (body for body in map(_put_by, reversed(entries)) if body.get("nonce") == question.nonce), {}
-        )
-        return (
-            told.get("bound_hash") == question.bound_hash
-            and told.get("signatures") == list(question.signatures)
-            and canonical(told.get("args")) == canonical(question.args)
-        )
 
     def _grant(self, question: Question, answer: Answer) -> Grant:
         assert answer.grant is not None
@@ -266,6 +258,11 @@ class Holder:
         grants = await self._ledger.grants_of(request.project, request.agent.id, key, self._clock.now())
         return next((grant for grant in grants if grant.covers(verdict.requirement)), None)
 
+    def use(self, grant: Grant, call_id: str) -> UseGrant:
+        """One use of it, for this call."""
+        now = self._clock.now()
+        return UseGrant(grant.grant_id, iso(now), used(grant, call_id, now, self._ids.salt()))
+
     async def withdraw(self, question: Question) -> Committed:
         """The agent takes its call back before anybody has answered."""
         return await self._resolve(question, "withdrawn", question.agent_id, self._clock.now(), "")
@@ -278,17 +275,11 @@ class Holder:
         self, question: Question, how: str, by: str, at: float, note: str, grant: Grant | None = None
     ) -> Committed:
         drafts: tuple[Draft, ...] = (record.answered(question, how, by, at, note, self._ids.salt()),)
-        resolve = Resolve(question.call_id, question.nonce, at, how, by)
+        resolve = Resolve(question.call_id, question.nonce, at, how, by, in_time=True)
         if grant is None:
             return await self._ledger.commit(Work(question.project, drafts, resolves=resolve))
         drafts += (granted(grant, self._ids.salt()),)
         return await self._ledger.commit(Work(question.project, drafts, resolves=resolve, beside=(GiveGrant(grant),)))
-
-
-def _put_by(entry: Entry) -> Mapping[str, Json]:
-    """What an entry says that put a question; one that only took it over says less."""
-    body: Mapping[str, Json] = restore(entry.body) if entry.body else {}
-    return body if "args" in body else {}
 
 
 async def _told(news: Awaitable[None], question: Question) -> None:

@@ -38,6 +38,10 @@ class SteppingClock:
         self.at += 0.001
         return self.at
 
+    @property
+    def boot(self) -> str:
+        return "the-boot-of-a-test"
+
     def monotonic(self) -> float:
         return self.now()
 

@@ -20,7 +20,7 @@ async def send(text: str = "") -> None: ...
 
 def mark(gate: Gate, db: Path) -> inbox.Mark:
     with open_reader(db) as reader:
-        return inbox.mark(reader, gate.clock.now())
+        return inbox.mark(reader, gate.clock)
 
 
 async def test_the_mark_changes_with_every_question_approval_and_switch_and_with_nothing_else(tmp_path: Path) -> None:
@@ -50,11 +50,12 @@ async def test_the_oldest_come_first_without_their_arguments_and_none_after_its_
             asked.append(await pending(gate, "mail.send", {"text": f"{number}" * 1_000}))
             clock.advance(10)
         with open_reader(tmp_path / "gate.db") as reader:
-            found = inbox.first_questions(reader, clock.now(), 2)
+            found = inbox.first_questions(reader, clock, 2)
             assert [question.call_id for question, _ in found] == [one.call_id for one in asked[:2]]
             assert [(question.args, approved_by) for question, approved_by in found] == [({}, ())] * 2
             assert [len(question.signatures[0]) for question, _ in found] == [201, 201]
             assert found[0][0].nonce == asked[0].nonce
-            assert inbox.first_questions(reader, clock.now() + 60, 2) == []
+            clock.advance(60)
+            assert inbox.first_questions(reader, clock, 2) == []
             assert inbox.resolution(reader, asked[0].call_id) is None
             assert inbox.resolution(reader, "nobody") is None

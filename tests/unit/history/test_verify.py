@@ -187,9 +187,11 @@ def test_the_result_of_an_erased_call_must_not_be_there(copy: Made) -> None:
 )
 async def test_what_was_kept_to_undo_a_call_is_checked(tmp_path: Path, damage: str, found: list[str]) -> None:
     ledger = SqliteLedger(tmp_path / "a.db", SteppingClock(), IDS)
-    body = canonical({"kept_hash": sha256_hex(b"before"), "salt": "s", "signatures": ["t"]})
+    body = canonical(
+        {"instance": ledger.instance, "kept_hash": sha256_hex(b"before"), "salt": "s", "signatures": ["t"]}
+    )
     draft = Draft(Kind.PERFORMING, iso(START), body, "c", tool="t", signature="t")
-    await ledger.commit(Work("default", (draft,), blobs=((undo_blob("c"), b"before"),)))
+    await ledger.commit(Work("default", (draft,), opens=("call", "c"), blobs=((undo_blob("c"), b"before"),)))
     await ledger.close()
     tamper(tmp_path / "a.db", damage)
     assert [finding.what for finding in verify(tmp_path / "a.db").problems] == found

@@ -57,7 +57,7 @@ def test_the_tables_of_home_assistant_have_a_branch_of_their_own(scripts: Script
     assert head.revision in HEADS - {HEAD}
 
 
-@pytest.mark.parametrize("name", ["schema-0001.db", "schema-0002.db"])
+@pytest.mark.parametrize("name", ["schema-0001.db", "schema-0002.db", "schema-0003.db"])
 def test_an_earlier_ledger_gets_the_schema_of_a_new_one(tmp_path: Path, name: str) -> None:
     path = a_copy(name, tmp_path)
     assert upgrade(path)
@@ -69,7 +69,7 @@ def test_an_earlier_ledger_gets_the_schema_of_a_new_one(tmp_path: Path, name: st
 
 
 def test_a_branch_that_is_missing_is_added_to_a_ledger_that_has_the_rest(tmp_path: Path) -> None:
-    path = a_copy("schema-0003.db", tmp_path)
+    path = a_copy(f"schema-{HEAD}.db", tmp_path)
     whole = schema(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
@@ -91,7 +91,7 @@ def test_a_step_that_fails_undoes_those_before_it(tmp_path: Path) -> None:
 
 
 def test_opening_a_ledger_of_this_schema_does_not_import_alembic(tmp_path: Path) -> None:
-    path = a_copy("schema-0003.db", tmp_path)
+    path = a_copy(f"schema-{HEAD}.db", tmp_path)
     program = (
         "import sys; from pathlib import Path; from agent_gate.ledger.migrate import upgrade;"
         "print(upgrade(Path(sys.argv[1])), {'alembic', 'sqlalchemy'} & set(sys.modules))"

@@ -35,8 +35,8 @@ from agent_gate.runtime import mode_named
 
 
 async def list_pending(asked: Asked) -> Response:
-    now, limit = asked.hall.gate.clock.now(), asked.query["limit"]
-    found = await asked.reading.ask(lambda reader: open_questions(reader, now, limit, PAGE_BYTES_MAX, asked.only))
+    clock, limit = asked.hall.gate.clock, asked.query["limit"]
+    found = await asked.reading.ask(lambda reader: open_questions(reader, clock, limit, PAGE_BYTES_MAX, asked.only))
     told = [_told(question, approved_by, whole=asked.only is None) for question, approved_by in found.first]
     return json_response({"pending": told, "total": found.total})
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import time
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,9 +13,12 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, commands, examples
 from agent_gate.doors.wire import Exit
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ToolError
+from agent_gate.model.moment import iso
 
 if TYPE_CHECKING:
+    from agent_gate.history.clock_jumps import ClockJump
     from agent_gate.history.query import AuditLine
 
 SIGNATURE_CHARS_MAX = 120
@@ -47,15 +52,17 @@ def audit(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """List the calls in the ledger, the newest first."""
+    """List the calls in the ledger, the newest first, and when the clock was set."""
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history import query
+    from agent_gate.history.clock_jumps import clock_jumps
 
+    now, whole = time.time(), tool is agent is status is None and project in (None, GATE_PROJECT)
     with reading(db) as reader:
         try:
             lines = query.audit(
                 reader,
-                now=time.time(),
+                now=now,
                 limit=limit,
                 tool=tool,
                 agent=agent,
@@ -63,14 +70,33 @@ def audit(
                 since=since,
                 project=project,
             )
+            jumps = clock_jumps(reader, limit, _moment(since, now)) if whole else []
         except ToolError as error:
             raise UsageMistake(f"{error.problem.detail}: {error.problem.suggestion}", "agent-gate audit") from None
     if as_json:
-        screen.print_json({"entries": [line.to_json() for line in lines]})
+        told = {"clock_jumps": [jump.to_json() for jump in jumps]} if jumps else {}
+        screen.print_json({"entries": [line.to_json() for line in lines], **told})
     else:
         columns = ("when", "project", "agent", "status", "call", "why", "id")
-        screen.print_table(columns, map(_row, lines), empty="no calls", whole=("when", "status", "id"))
+        rows = heapq.merge(
+            ((line.at, _row(line)) for line in lines),
+            ((jump.at, _jump_row(jump)) for jump in jumps),
+            key=itemgetter(0),
+            reverse=True,
+        )
+        shown = [row for _, row in rows][:limit]
+        screen.print_table(columns, shown, empty="no calls", whole=("when", "status", "id"))
     return Exit.SUCCESS
+
+
+def _moment(since: str | None, now: float) -> str:
+    from agent_gate.history.query import moment_since
+
+    return "" if since is None else iso(moment_since(since, now))
+
+
+def _jump_row(jump: ClockJump) -> tuple[object, ...]:
+    return f"{jump.at[:10]} {jump.at[11:19]}", GATE_PROJECT, "", "clock", str(jump), "", ""
 
 
 def _row(line: AuditLine) -> tuple[object, ...]:

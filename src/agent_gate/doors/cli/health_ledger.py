@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
+from agent_gate.history.clock_jumps import clock_jumps, count_clock_jumps
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.connection import connect
 from agent_gate.ledger.files import LedgerFiles
@@ -18,8 +19,10 @@ from agent_gate.ledger.locks import is_gone
 from agent_gate.ledger.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.trust import check_against_anchor
 from agent_gate.model.errors import StorageError
+from agent_gate.model.moment import epoch
 
 LOCK_WAIT_S = 2.0
+DAY_S = 86_400
 
 
 def ledger_rows(path: Path) -> Iterator[Row]:
@@ -66,6 +69,19 @@ def _contents(connection: sqlite3.Connection, files: LedgerFiles) -> Iterator[Ro
     yield _instances(files)
     yield _open_work(connection)
     yield _questions(connection)
+    yield _clock(connection)
+
+
+def _clock(connection: sqlite3.Connection) -> Row:
+    """A jump of the last day is worth a look: times, rates and windows before and after it do not compare."""
+    count = count_clock_jumps(connection)
+    if not count:
+        return Row("clock", OK, "never set while the gate looked")
+    (last,) = clock_jumps(connection, 1)
+    found = f"set {count} time{'s' if count > 1 else ''}; at {last.at} {last.direction} by {abs(last.by_s):,.0f} s"
+    is_recent = abs(time.time() - epoch(last.at)) < DAY_S
+    advice = "see who sets it, and run a time service" if is_recent else ""
+    return Row("clock", WARN if is_recent else OK, found, advice)
 
 
 def _anchor(connection: sqlite3.Connection, files: LedgerFiles) -> Row:

@@ -36,7 +36,7 @@ def verify(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Check that the ledger still is what was written: every hash, every chain, the anchor.
+    """Check that the ledger still is what was written: every hash, chain and table, the schema, the anchor.
 
     The exit code is 6 where something is not.
     """
@@ -67,6 +67,8 @@ def _print(report: Report, db: str) -> None:
             f"the last {_entries(count)} of project `{screen.safe(project)}` not anchored yet"
             for project, count in report.unanchored.items()
         ),
+        *(f"{jump}, entry {jump.seq} of `_gate`, {jump.at}" for jump in report.clock_jumps),
+        f"and {screen.count(report.more_clock_jumps, 'time')} before" if report.more_clock_jumps else "",
     ]
     for note in filter(None, notes):
         screen.say(screen.paint(f"  {note}", "dim"))

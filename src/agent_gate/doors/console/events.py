@@ -72,5 +72,5 @@ class Events:
         async with self._looking:
             if self._looked is None or self._looked[0] < since:
                 begun = asyncio.get_running_loop().time()
-                self._looked = begun, await self._console.read(inbox.mark, self._hall.gate.clock.now())
+                self._looked = begun, await self._console.read(inbox.mark, self._hall.gate.clock)
             return self._looked[1]

@@ -154,7 +154,7 @@ class Visit:
         return self.request.query_params.get(name, "").strip()
 
     async def page(self, template: str, status: int = 200, **context: Any) -> Response:
-        mark = await self.console.read(inbox.mark, self.now)
+        mark = await self.console.read(inbox.mark, self.hall.gate.clock)
         frame = {
             "approver": self.approver,
             "csrf": self.session.csrf_token,

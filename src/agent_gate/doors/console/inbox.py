@@ -78,7 +78,7 @@ async def try_it(visit: Visit) -> Response:
 
 
 async def _page(visit: Visit, wanted: str, *, try_it: bool = False) -> Response:
-    found = await visit.console.read(inbox.first_questions, visit.now, CONSOLE_QUESTIONS_SHOWN_MAX)
+    found = await visit.console.read(inbox.first_questions, visit.hall.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
     queue = [Item(question, approved_by, visit.approver) for question, approved_by in found]
     in_view = wanted or next((item.call_id for item in queue if item.obstacle is None), "") or _first(queue)
     opened = await visit.hall.desk.question(in_view) if in_view else None
@@ -162,7 +162,7 @@ def _said(verb: str, opened: OpenQuestion, terms: GrantTerms) -> str:
 
 async def _after(visit: Visit, call_id: str) -> str:
     """The question that is shown once this one is answered: the next that this person may answer."""
-    found = await visit.console.read(inbox.first_questions, visit.now, CONSOLE_QUESTIONS_SHOWN_MAX)
+    found = await visit.console.read(inbox.first_questions, visit.hall.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
     items = [Item(question, approved_by, visit.approver) for question, approved_by in found]
     place = next((number for number, item in enumerate(items) if item.call_id == call_id), 0)
     others = [item for item in items[place:] + items[:place] if item.call_id != call_id]

@@ -159,7 +159,7 @@ class Board:
 
     async def _send(self, now: OpenQuestion, seal_of: str, phone: Phone) -> None:
         question = now.question
-        notice, left_s = render(question, now.approved_by), int(question.expires_at - self._gate.clock.now())
+        notice, left_s = render(question, now.approved_by), int(question.left_s(self._gate.clock))
         verbs = (Verb.ALLOW, Verb.DENY) if notice.complete else (Verb.DENY,)
         actions = {verb: self._seals.action(verb, question.call_id, seal_of, phone) for verb in verbs}
         buttons = [Button(verb.name.capitalize(), actions[verb], allows=verb is Verb.ALLOW) for verb in verbs]

@@ -26,7 +26,8 @@ class LeftOpen:
     call_id: str
     request_id: str
     wish: str
-    expires_at: float
+    ends_at: float
+    """When its question does, by the clock that nobody can set."""
     followed: bool = False
     """Whether somebody waits for it here: then the same call is another one."""
 
@@ -50,7 +51,7 @@ class LeftOpenCalls:
         """What an earlier process left: questions that are still open, and outcomes that nobody has taken."""
         for question in await self._gate.ledger.unsettled_questions():
             if question.agent_id == self._agent.id:
-                self._remember(question.call_id, question.request_id, question.expires_at)
+                self._remember(question.call_id, question.request_id, question.left_s(self._gate.clock))
         too_late = [call_id for call_id in await self._waiting() if not await self._remember_settled(call_id)]
         if too_late:
             await self._mailbox.acknowledge(self._agent, too_late)
@@ -68,20 +69,19 @@ class LeftOpenCalls:
         """Whether somebody may still come for it: nobody was asked, or the deadline has passed, where not."""
         entries = await self._gate.ledger.entries_of(call_id)
         held = [restore(entry.body) for entry in entries if entry.kind == "held" and entry.body]
-        if not held or epoch(held[-1]["expires_at"]) <= self._gate.clock.now():
-            return False
-        return self._remember(call_id, entries[0].request_id or "", epoch(held[-1]["expires_at"]))
+        left_s = epoch(held[-1]["expires_at"]) - self._gate.clock.now() if held else 0.0
+        return left_s > 0 and self._remember(call_id, entries[0].request_id or "", left_s)
 
-    def _remember(self, call_id: str, request_id: str, expires_at: float) -> bool:
+    def _remember(self, call_id: str, request_id: str, left_s: float) -> bool:
         own = _OWN_ID.match(request_id)
         if own:
-            self._calls[call_id] = LeftOpen(call_id, request_id, own[1], expires_at)
+            self._calls[call_id] = LeftOpen(call_id, request_id, own[1], self._gate.clock.monotonic() + left_s)
         return own is not None
 
     async def take(self, wish: str) -> LeftOpen | None:
         """The oldest call of this wish that nobody waits for; who gets it waits for it now."""
-        now = self._gate.clock.now()
-        self._calls = {call_id: one for call_id, one in self._calls.items() if one.followed or one.expires_at > now}
+        now = self._gate.clock.monotonic()
+        self._calls = {call_id: one for call_id, one in self._calls.items() if one.followed or one.ends_at > now}
         while found := next((one for one in self._calls.values() if one.wish == wish and not one.followed), None):
             if not await self._is_untaken(found.call_id):
                 self._calls.pop(found.call_id, None)
@@ -100,7 +100,8 @@ class LeftOpenCalls:
 
     def put(self, call_id: str, request_id: str, wish: str, expires_at: float) -> LeftOpen:
         """A person is asked; who made the call still waits for it."""
-        call = self._calls.setdefault(call_id, LeftOpen(call_id, request_id, wish, expires_at))
+        ends_at = self._gate.clock.monotonic() + expires_at - self._gate.clock.now()
+        call = self._calls.setdefault(call_id, LeftOpen(call_id, request_id, wish, ends_at))
         call.followed = True
         return call
 

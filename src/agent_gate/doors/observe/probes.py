@@ -67,7 +67,7 @@ class Probes:
 
     def _count(self) -> None:
         with self._hall.reader() as reader:
-            self._meter.questions = count_open(reader, self._hall.gate.clock.now())
+            self._meter.questions = count_open(reader, self._hall.gate.clock)
             self._meter.results = count_waiting_results(reader)
             self._meter.paused = is_paused(reader)
 

@@ -35,7 +35,7 @@ async def standing(call_id: str, ledger: Ledger, clock: Clock) -> Open | Ended:
     found = await ledger.question(call_id)
     if found is not None and found[1] is None:
         question, _, approved_by = found
-        if question.expires_at > clock.now():
+        if question.left_s(clock) > 0:
             return Open(question, approved_by)
         overdue = f"Expired at {moment(question.expires_at)}: no answer is recorded."
         return Ended(overdue, _about_question(question), final=False, recorded=False)

@@ -1,0 +1,75 @@
+"""Projects' states, as entries back them: each version is read once, and one that no call settled is not read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from agent_gate.ledger import backing
+from agent_gate.model.entry import ProjectState
+from agent_gate.model.errors import StorageError
+from agent_gate.model.tool import Json
+
+
+class States:
+    def __init__(self, reader: sqlite3.Connection) -> None:
+        self._reader = reader
+        self._known: dict[str, ProjectState] = {}
+        self._made: dict[str, Mapping[str, Any]] = {}
+
+    def current(self, project: str) -> ProjectState:
+        row = self._row("SELECT state_version, snapshot_id FROM heads WHERE project = ?", project)
+        if row is None:
+            raise StorageError(f"project `{project}` does not exist", code=5003)
+        version, snapshot_id = row
+        known = self._known.get(project)
+        if known and known.version == version:
+            return known
+        state = self.initial(project) if snapshot_id is None else self.settled(project, version, snapshot_id)
+        self._known[project] = state
+        return state
+
+    def at(self, project: str, version: int) -> ProjectState:
+        if version == 0:
+            return self.initial(project)
+        row = self._row("SELECT snapshot_id FROM snapshots WHERE project = ? AND version = ?", project, version)
+        if row is None:
+            raise StorageError(f"project `{project}` has no version {version}", code=5003)
+        return self.settled(project, version, row[0])
+
+    def initial(self, project: str) -> ProjectState:
+        return ProjectState(0, self._documents(project).get("initial_state", {}))
+
+    def schema(self, project: str) -> Mapping[str, Json] | None:
+        return self._documents(project).get("state_schema")
+
+    def named(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
+        row = self._row("SELECT project, version FROM snapshots WHERE snapshot_id = ?", snapshot_id)
+        return None if row is None else (row[0], self.settled(row[0], row[1], snapshot_id))
+
+    def settled(self, project: str, version: int, snapshot_id: str) -> ProjectState:
+        """A state that a call has settled."""
+        row = self._row(
+            "SELECT b.data FROM snapshots s JOIN blobs b ON b.hash = s.document WHERE s.snapshot_id = ?", snapshot_id
+        )
+        if row is None:
+            raise StorageError(f"the document of snapshot `{snapshot_id}` is missing", code=5004)
+        if not backing.is_state(self._reader, project, version, snapshot_id, bytes(row[0])):
+            raise StorageError(
+                f"snapshot `{snapshot_id}` of project `{project}` is not the one that was recorded",
+                code=5004,
+                suggestion="run `agent-gate verify`",
+            )
+        return ProjectState(version, orjson.loads(row[0]), snapshot_id)
+
+    def _documents(self, project: str) -> Mapping[str, Any]:
+        """They are given when a project is made, and never change."""
+        if project not in self._made and (found := backing.project_documents(self._reader, project)):
+            self._made[project] = found
+        return self._made.get(project, {})
+
+    def _row(self, sql: str, *values: object) -> Any:
+        return self._reader.execute(sql, values).fetchone()
