@@ -30,7 +30,6 @@ from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import granted, refused_answer, used
-from agent_gate.model.tool import Json
 from agent_gate.model.ungranted import why_ungranted
 from agent_gate.model.verdict import Verdict
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
