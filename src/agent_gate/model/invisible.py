@@ -6,7 +6,7 @@ import unicodedata
 from bisect import bisect_right
 
 UNICODE = "17.0"
-"""The version whose Default_Ignorable_Code_Point stands below; what was added later is unassigned here, and hidden too."""
+"""The version of the table below. What is added later is unassigned to this Python, and so counts as invisible."""
 
 DEFAULT_IGNORABLE = (
     (0x00AD, 0x00AD),

@@ -187,6 +187,8 @@ VIEW_PLACES_MAX = 2_000
 
 SHOWN_CHARS_MAX = 200
 """How much of a signature views and messages show before they cut and add a hash."""
+PENDING_VALUE_CHARS_MAX, PENDING_ROWS_MAX = 4_000, 400
+"""Of one value, and of one question, before `pending ID` wants to be asked for all of it."""
 
 CONSOLE_SESSIONS_MAX = 1_000
 """Of all approvers; the one that was idle longest gives way."""

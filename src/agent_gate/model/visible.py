@@ -100,6 +100,11 @@ def visible_lines(text: str, chars_max: int | None = None) -> tuple[list[str], i
     return shown.text.split("\n"), shown.left_out
 
 
+def visible_difference(diff: str) -> list[str]:
+    """The lines of a unified diff: behind its sign each is a line of a file."""
+    return [line[:1] + drawn(line[1:], in_a_file=True).text for line in diff.split("\n")]
+
+
 def more(chars: int) -> str:
     return f"… {chars:,} more"
 
