@@ -203,6 +203,10 @@ CONSOLE_ADDRESSES_MAX = 10_000
 """That are remembered for it."""
 CONSOLE_STREAMS_MAX = 200
 CONSOLE_QUESTIONS_SHOWN_MAX = 100
+CONSOLE_VALUE_CHARS_MAX, CONSOLE_PAGE_CHARS_MAX = 30_000, 60_000
+"""Of agents' text, as it is drawn, in one value and on one page; the rest is a page further."""
+CONSOLE_PARTS_MAX = 50
+"""Signatures, arguments, changes and files of one call that are shown at once."""
 """In the list of the inbox, oldest first; the rest is counted."""
 CONSOLE_ROWS_MAX = 50
 """Of one page of a list."""

@@ -14,8 +14,8 @@ from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.limits import FOREIGN_FILES_LOOKED_AT_MAX
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
 from agent_gate.policy.guards.path_patterns import compile_patterns
-from agent_gate.policy.guards.paths import printable
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.choice import Choice, Sandbox
@@ -85,7 +85,7 @@ def hint(finished: Finished, writable: Iterable[str]) -> Mapping[str, Json]:
     said = finished.stderr + finished.stdout
     if _FOREIGN in said:
         path = next(_foreign(writable, said), None)
-        which = f"`{printable(path)}` belongs" if path else "a file belongs"
+        which = f"`{visible(path)}` belongs" if path else "a file belongs"
         text = f"{which} to another user or group, and cannot be changed in a layer: give it to the gate's user"
         return {"hint": f"{text}, or write `writes: direct` under shell.run"}
     if _MOVED in said:
