@@ -335,7 +335,7 @@ async def test_a_question_is_shown_whole_before_it_is_answered(tmp_path: Path) -
         assert (code, "/settings/y" in out) == (0, False)
         assert out.startswith("bot wants to call state.set in project default\n")
         assert "│ /settings/x\n" in out
-        assert "first\\nU+202Esecond" + "x" * 5_000 in out
+        assert "first\\n⟨U+202E⟩second" + "x" * 5_000 in out
         assert "0 of 1" in out
         assert f"agent-gate approve {first['call_id']}" in out
         assert "│ a\n         │ b\n" in (await command(tmp_path, "pending", second["call_id"]))[1]

@@ -26,7 +26,7 @@ def field_name(field: Field) -> str:
         elif _BARE.match(step):
             name += f".{step}" if name else step
         else:
-            name += f"[{_escaped(step)}]"
+            name += f"[{json.dumps(visible(step, _SHOWN_CHARS_MAX), ensure_ascii=False)}]"
     return name
 
 

@@ -77,17 +77,17 @@ def width(text: str) -> int:
 
 
 def _titled(sign: str, title: str, columns: int | None) -> Iterator[str]:
-    for number, part in enumerate(wrapped(title, columns and columns - 3)):
+    for number, part in enumerate(wrapped(title, columns and columns - width(f"{sign} "))):
         yield f"┊  {part}" if number else f"{sign} {part}"
 
 
 def _rows(section: Section, columns: int | None) -> Iterator[str]:
     widest = max((width(name) for name, _ in section.rows), default=0)
-    beside = min(widest, _NAME_COLUMNS_MAX, columns // 4 if columns else widest)
-    room = columns and columns - 2 - (beside + 3 if beside else 0)
+    beside = min(widest, _NAME_COLUMNS_MAX, columns // 4 if columns else _NAME_COLUMNS_MAX)
+    room = columns and columns - width("│ ") - (beside + width(" │ ") if beside else 0)
     for name, lines in section.rows:
         parts = (numbered for line in lines for numbered in enumerate(wrapped(line, room)))
-        labels = wrapped(name, beside) if beside else ()
+        labels = wrapped(name, columns and beside) if beside else ()
         for label, numbered in zip_longest(labels, parts):
             number, part = numbered or (0, "")
             shown = f"{'┊' if number else '│'} {difference_line(part) if section.is_difference else part}"
