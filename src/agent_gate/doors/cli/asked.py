@@ -66,12 +66,13 @@ def in_part(asked: Asked, columns: int | None, rest: str) -> list[str]:
     return [*rows[:PENDING_ROWS_MAX], *noted(told, columns)]
 
 
-def in_short(asked: Asked, columns: int | None) -> list[str]:
+def in_short(asked: Asked, columns: int, rows_max: int) -> list[str]:
     """Who asks for what, once more, below the rest of a long question."""
     told = [("", [shortened(signature)]) for signature in asked.signatures[:SIGNATURES_IN_A_LINE_MAX]]
-    others = len(asked.signatures) - SIGNATURES_IN_A_LINE_MAX
-    sections = [Section("", told), *([Section(f"… {others} more, shown above", ())] if others > 0 else [])]
-    return list(framed(asked.title, sections, columns))
+    rows = list(framed(asked.title, [Section("", told)], columns))
+    if len(rows) < rows_max and len(told) == len(asked.signatures):
+        return rows
+    return [*rows[: rows_max - 1], *noted("… more above", columns)]
 
 
 def _texts(asked: Asked) -> Iterator[str]:

@@ -52,15 +52,27 @@ def wrapped(line: str, columns: int | None) -> Iterator[str]:
         return
     part: list[str] = []
     room, is_isolated = columns, False
-    for character in line:
-        if character in (_ISOLATE, _END):
-            is_isolated = character == _ISOLATE
-        elif cells(character) > room:
+    for letter in _letters(line):
+        if letter in (_ISOLATE, _END):
+            is_isolated = letter == _ISOLATE
+        elif width(letter) > room:
             yield "".join(part) + (_END if is_isolated else "")
             part, room = [_ISOLATE] if is_isolated else [], columns
-        part.append(character)
-        room -= cells(character)
+        part.append(letter)
+        room -= width(letter)
     yield "".join(part)
+
+
+def _letters(line: str) -> Iterator[str]:
+    """Each with its marks, which would otherwise lie over the frame."""
+    letter = ""
+    for character in line:
+        if letter and category(character) not in ("Mn", "Me"):
+            yield letter
+            letter = ""
+        letter += character
+    if letter:
+        yield letter
 
 
 def cells(character: str) -> int:

@@ -8,7 +8,7 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.asked import Asked, in_full, in_part, in_short
-from agent_gate.doors.cli.frame import ending
+from agent_gate.doors.cli.frame import ROWS_MIN, ending
 from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.remote import DEFAULT_CONFIG, CaFile, ConfigPath, Token, Url, approvers_door
 from agent_gate.doors.wire import Exit
@@ -76,7 +76,7 @@ def _show(question: Mapping[str, Any], *, whole: bool) -> None:
     rest = f"agent-gate pending {call_id} --all"
     lines = in_full(asked, columns) if whole else in_part(asked, columns, rest)
     if columns and len(lines) > screen.rows() - _ANSWER_ROWS:
-        lines += in_short(asked, columns)
+        lines += in_short(asked, columns, max(ROWS_MIN, screen.rows()) - _ANSWER_ROWS)
     lines += ending(f"agreed: {_agreed(question)} · until {_moment(question['expires_at'])} UTC", columns)
     for line in (*lines, f"   agent-gate approve {call_id}, or deny"):
         screen.say(line)

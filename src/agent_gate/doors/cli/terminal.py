@@ -71,7 +71,7 @@ async def _agrees(asked: Asked) -> bool:
     if len(lines) >= rows:
         if not await _reads(lines, rows - 2):
             return False
-        lines = in_short(asked, columns)
+        lines = in_short(asked, columns, rows - 2)
     _print(lines)
     return person.means_yes(await _typed(f"╰─ Allow it? {person.CHOICES} "))
 
