@@ -41,7 +41,7 @@ def test_what_is_cut_from_a_page_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_letters_that_turn_numbers_around_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(shown._MARKUP, Kind.TURNED, Markup("{}"))
+    monkeypatch.setitem(shown._TAGS, Kind.TURNED, ("", ""))
     assert failed() == {"render.turned"}
 
 

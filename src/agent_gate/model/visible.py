@@ -25,6 +25,7 @@ _BREAKS_MAX = 3
 _MARKS_MAX = 4
 """No living script puts more of them on a letter."""
 _CHUNK_CHARS, _PIECE_CHARS_MAX, _NAMES_IN_A_PIECE_MAX = 4_096, 256, 16
+_LOOKED_AT_FACTOR = 8
 _TAB = "⇥   "
 _ISOLATE, _END = "\u2068", "\u2069"
 
@@ -34,7 +35,6 @@ _ODD = re.compile(
     rf"|(?P<other>[^!-~\n{_BLANK}]+(?: [^!-~\n{_BLANK}]+)*)"
 )
 _LINES = re.compile(r"(?P<breaks>\n+)|[^\n]+")
-_EQUAL = re.compile(r"(.)\1*", re.DOTALL)
 _SEAM = re.compile("[!-~](?=[!-~])")
 """Between two such letters a text can be taken apart, and is drawn the same."""
 _ISOLATED = re.compile(f"{_ISOLATE}([^{_ISOLATE}{_END}]{{1,{_PIECE_CHARS_MAX}}}){_END}")
@@ -110,8 +110,9 @@ def more(chars: int) -> str:
 
 
 def drawn(text: str, chars_max: int | None = None, *, in_a_file: bool = False) -> Drawn:
-    """Piece by piece; no more of it is written out than there is room for."""
-    pieces = _file(text) if in_a_file else _line(text)
+    """Piece by piece; no more of it is looked at than there is room for, long runs of one character included."""
+    near = text if chars_max is None else text[: _LOOKED_AT_FACTOR * chars_max + _CHUNK_CHARS]
+    pieces = _file(near) if in_a_file else _line(near)
     if chars_max is None:
         return Drawn(tuple(pieces))
     fitting, seen, room = [], 0, chars_max
@@ -184,10 +185,23 @@ def _blanks(run: str, columns_max: int) -> Iterator[Piece]:
 
 
 def _hidden(run: str) -> Iterator[Piece]:
-    runs = (found[0] for found in _EQUAL.finditer(run))
+    runs = _equal(run)
     while some := list(islice(runs, _NAMES_IN_A_PIECE_MAX)):
         names = (f"U+{ord(same[0]):04X}{f'×{len(same)}' if len(same) > 1 else ''}" for same in some)
         yield Piece(Kind.ODD, f"⟨{' '.join(names)}⟩", sum(map(len, some)))
+
+
+def _equal(text: str) -> Iterator[str]:
+    """Runs of one character each; a long one is measured in few steps."""
+    start = 0
+    while start < len(text):
+        character, end, step = text[start], start + 1, 1
+        while text.startswith(character * step, end):
+            end, step = end + step, 2 * step
+        while step := step // 2:
+            end += step * text.startswith(character * step, end)
+        yield text[start:end]
+        start = end
 
 
 class _Way(Enum):
@@ -215,7 +229,7 @@ def _way(character: str) -> _Way:
 def _other(run: str, *, has_base: bool) -> Iterator[Piece]:
     """Whatever is not ASCII; what was isolated before stays so."""
     place = 0
-    for found in _ISOLATED.finditer(run):
+    for found in _ISOLATED.finditer(run) if _ISOLATE in run else ():
         inside = list(_by_way(found[1], has_base=False))
         if [piece.kind for piece in inside] == [Kind.TURNED]:
             yield from _by_way(run[place : found.start()], has_base=has_base)
@@ -236,8 +250,9 @@ def _by_way(run: str, *, has_base: bool) -> Iterator[Piece]:
 def _ways(run: str, *, has_base: bool) -> Iterator[tuple[_Way, str]]:
     """Equal characters with their way: marks go the way of their letter, a blank the way of the words around it."""
     way, marks = _Way.PLAIN, 0 if has_base else _MARKS_MAX
-    for found in _EQUAL.finditer(run):
-        text, own, end = found[0], _way(found[1]), found.end()
+    end = 0
+    for text in _equal(run):
+        own, end = _way(text[0]), end + len(text)
         if own is _Way.MARK:
             room = max(0, _MARKS_MAX - marks)
             marks += len(text)

@@ -131,6 +131,12 @@ def test_a_line_that_is_cut_says_how_much_there_is_more() -> None:
     assert visible("x" * 1_000, 5) == "xxxx…"
 
 
+def test_of_a_run_that_is_endless_so_much_is_counted_as_is_looked_at() -> None:
+    shown = drawn("a" + "\u200b" * 1_000_000 + "b", 100)
+    assert shown.text == "a⟨U+200B×4895⟩"
+    assert shown.left_out == 995_106
+
+
 def test_the_pieces_say_what_they_are() -> None:
     kinds = [(piece.kind, piece.text) for piece in drawn("a\u200bא\nb", in_a_file=True).pieces]
     assert kinds == [

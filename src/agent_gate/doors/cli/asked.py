@@ -11,7 +11,7 @@ from agent_gate.doors.cli.screen import HAS_RUN, SIGNATURES_IN_A_LINE_MAX, diffe
 from agent_gate.model.approval import WRITTEN, Question
 from agent_gate.model.limits import PENDING_ROWS_MAX, PENDING_VALUE_CHARS_MAX
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import more, visible, visible_lines
+from agent_gate.model.visible import drawn, more, visible, visible_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def in_full(asked: Asked, columns: int | None) -> list[str]:
 def in_part(asked: Asked, columns: int | None, rest: str) -> list[str]:
     """So much that nobody has to look for the beginning; `rest` says where the rest is."""
     rows = list(framed(asked.title, _sections(asked, PENDING_VALUE_CHARS_MAX), columns))
-    is_cut = any(len(text) > PENDING_VALUE_CHARS_MAX for text in _texts(asked))
+    is_cut = any(drawn(text, PENDING_VALUE_CHARS_MAX, in_a_file=True).left_out for text in _texts(asked))
     if not is_cut and len(rows) <= PENDING_ROWS_MAX:
         return rows
     left_out = len(rows) - PENDING_ROWS_MAX

@@ -13,14 +13,13 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.limits import HOME_PHONE_LINE_CHARS, HOME_PHONE_LINES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import visible, written_out
+from agent_gate.model.visible import drawn, visible, written_out
 
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
 _ACTIVE = re.compile(r"[<&\\]|\{(?=[{%#])")
 """What is read on the way: templates by Home Assistant, HTML and `\\n` by the Android app."""
-_CHARS_MAX = 4 * HOME_PHONE_LINES_MAX * HOME_PHONE_LINE_CHARS
-"""Of a text that will not fit, enough to tell."""
+_CHARS_MAX = HOME_PHONE_LINES_MAX * HOME_PHONE_LINE_CHARS
 _TITLE_CHARS_MAX, _SIGNATURE_CHARS_MAX, _STANDING_CHARS_MAX = 40, 100, 300
 
 
@@ -46,12 +45,12 @@ def render(question: Question, approved_by: Sequence[str] = ()) -> Notice:
     return Notice(_cut(f"To be read: {tool}", _TITLE_CHARS_MAX), f"{text}\n{standing}", False)
 
 
-def _all_that_fits(lines: Iterator[str]) -> list[str] | None:
-    """No line is looked at beyond those that fit."""
+def _all_that_fits(lines: Iterator[str | None]) -> list[str] | None:
+    """No line is looked at beyond those that fit; None stands for one that does not."""
     fitting, room = [], HOME_PHONE_LINES_MAX
     for line in lines:
-        room -= _height(line)
-        if room < 0:
+        room -= _height(line or "")
+        if line is None or room < 0:
             return None
         fitting.append(line)
     return fitting
@@ -59,21 +58,29 @@ def _all_that_fits(lines: Iterator[str]) -> list[str] | None:
 
 def plain(text: str, chars_max: int = _CHARS_MAX) -> str:
     """One line that says the same wherever it is read: nothing in it is a template, markup, a break or out of sight."""
-    return _ACTIVE.sub(lambda found: written_out(found[0]), visible(text, chars_max))
+    return _passive(visible(text, chars_max))
 
 
-def _about(question: Question) -> Iterator[str]:
+def _passive(line: str) -> str:
+    return _ACTIVE.sub(lambda found: written_out(found[0]), line)
+
+
+def _framed(text: str) -> str | None:
+    """Whole, or not at all."""
+    shown = drawn(text, _CHARS_MAX)
+    return None if shown.left_out else f"{_FRAME}{_passive(shown.text)}"
+
+
+def _about(question: Question) -> Iterator[str | None]:
     yield f"{_asker(question)} asks:"
-    for signature in question.signatures:
-        yield f"{_FRAME}{plain(signature)}"
+    yield from map(_framed, question.signatures)
     for name in _sensitive_first(question):
-        yield f"{_FRAME}{plain(_named(name, question.args[name]))}"
+        yield _framed(_named(name, question.args[name]))
     if question.written is not None:
         yield "It has run on a copy, and would write:"
     for change in question.written or ():
-        told = f"{change['change']} {change['path']}"
-        yield f"{_FRAME}{plain(told)}"
-        yield from (f"{_FRAME}{plain(line)}" for line in change.get("diff", "").split("\n") if line)
+        yield _framed(f"{change['change']} {change['path']}")
+        yield from (_framed(line) for line in change.get("diff", "").split("\n") if line)
 
 
 def _asker(question: Question) -> str:

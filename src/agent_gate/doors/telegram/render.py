@@ -10,7 +10,7 @@ from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.limits import SHOWN_CHARS_MAX, TELEGRAM_TEXT_UNITS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import visible, visible_difference, visible_lines
+from agent_gate.model.visible import Drawn, drawn, visible, visible_difference
 
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
@@ -47,12 +47,12 @@ def render(question: Question, approved_by: Sequence[str] = (), *, elsewhere: st
     return Rendered(f"{notice}\n\n{about}\n\n{standing}", False, about)
 
 
-def _all_that_fits(lines: Iterable[str], units_max: int) -> str | None:
-    """No line is looked at beyond those that fit."""
+def _all_that_fits(lines: Iterable[str | None], units_max: int) -> str | None:
+    """No line is looked at beyond those that fit; None stands for one that does not."""
     fitting, room = [], units_max + 1
     for line in lines:
-        room -= units(line) + 1
-        if room < 0:
+        room -= units(line or "") + 1
+        if line is None or room < 0:
             return None
         fitting.append(line)
     return "\n".join(fitting)
@@ -78,19 +78,20 @@ def moment(at: float) -> str:
     return iso(at)[:19].replace("T", " ") + " UTC"
 
 
-def _in_full(question: Question) -> Iterator[str]:
+def _in_full(question: Question) -> Iterator[str | None]:
     yield from _heading(question)
     yield "Will do:"
     for signature in question.signatures:
-        yield f"{_FRAME}{visible(signature, 2 * TELEGRAM_TEXT_UNITS_MAX)}"
+        yield from _framed(drawn(signature, _ABOUT_UNITS_MAX))
     yield "Arguments, as the agent gave them:" if question.given else "Arguments: none"
     for name, value in _sensitive_first(question):
-        yield f"{visible(name, TELEGRAM_TEXT_UNITS_MAX)}{_mark(question, name)}{_kind(value)}:"
-        yield from _framed(_text(value))
+        label = drawn(name, _ABOUT_UNITS_MAX)
+        yield None if label.left_out else f"{label.text}{_mark(question, name)}{_kind(value)}:"
+        yield from _framed(drawn(_text(value), _ABOUT_UNITS_MAX, in_a_file=True))
     if question.written is not None:
         yield "The command has run on a copy; nothing is written yet. It would write:"
     for change in question.written or ():
-        yield from _framed(f"{change['change']} {change['path']}")
+        yield from _framed(drawn(f"{change['change']} {change['path']}", _ABOUT_UNITS_MAX))
         yield from (f"{_FRAME}{line}" for line in visible_difference(change.get("diff", "")))
     yield from _reasons(question)
 
@@ -128,11 +129,12 @@ def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
     yield f"Answer before {moment(question.expires_at)}"
 
 
-def _reasons(question: Question) -> Iterator[str]:
+def _reasons(question: Question) -> Iterator[str | None]:
     if question.reasons:
         yield "Why a person is asked:"
     for reason in question.reasons:
-        yield from _framed(": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key))))
+        said = ": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key)))
+        yield from _framed(drawn(said, _ABOUT_UNITS_MAX))
 
 
 def _sensitive_first(question: Question) -> list[tuple[str, Json]]:
@@ -157,9 +159,10 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else canonical(value).decode()
 
 
-def _framed(text: str) -> Iterable[str]:
-    """Of a text that will not fit, enough to tell."""
-    return (f"{_FRAME}{line}" for line in visible_lines(text, 2 * TELEGRAM_TEXT_UNITS_MAX)[0])
+def _framed(shown: Drawn) -> Iterator[str | None]:
+    if shown.left_out:
+        yield None
+    yield from (f"{_FRAME}{line}" for line in shown.text.split("\n"))
 
 
 def _shortened(text: str) -> str:

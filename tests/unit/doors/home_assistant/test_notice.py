@@ -53,6 +53,14 @@ def test_what_takes_more_lines_than_a_phone_shows_is_not_complete() -> None:
     assert not render(a_question(args={f"a{n}": 1 for n in range(8)}, signatures=("t",))).complete
 
 
+def test_what_stands_behind_an_endless_run_is_not_agreed_to_unseen() -> None:
+    for run in (" ", "\u200b", "\n", "\u0336", "\u2068"):
+        for text in (run * 100_000 + "rm", run * 1_000_000 + "rm"):
+            for question in (a_question(args={"x": text}), a_question(signatures=(text,))):
+                notice = render(question)
+                assert not notice.complete or "rm" in notice.text
+
+
 def test_a_call_that_does_not_fit_is_told_by_its_size_and_the_place_where_it_can_be_read() -> None:
     notice = render(a_question(args={"text": "x" * 5_000}, signatures=("t(" + "y" * 500 + ")",)))
     assert notice.title == "To be read: mail.send"

@@ -89,6 +89,14 @@ def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
     assert "│ echo start⟨U+0020×3000⟩; rm -rf /" in rendered.text
 
 
+@pytest.mark.parametrize("run", [" ", "\u200b", "\n", "\u0336", "\u2068"])
+@pytest.mark.parametrize("times", [100_000, 1_000_000])
+def test_what_stands_behind_an_endless_run_is_not_agreed_to_unseen(run: str, times: int) -> None:
+    for question in (a_question(args={"x": run * times + "rm"}), a_question(signatures=(run * times + "rm",))):
+        rendered = render(question)
+        assert not rendered.complete or "rm" in rendered.text
+
+
 def test_what_does_not_fit_says_so_and_shows_size_and_hash() -> None:
     args = {"to": "anna@example.test", "text": "x" * 5_000}
     rendered = render(a_question(args=args), elsewhere="the console (https://gate.test/console)")
