@@ -1,4 +1,4 @@
-"""A question about a hostile call, as approvers see it: the message of the messenger, and the page of the console."""
+"""A question about a hostile call, as approvers see it: in a chat, on a page, at a terminal and on a phone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from agent_gate.doors.cli.asked import Asked, in_full
+from agent_gate.doors.cli.frame import width
 from agent_gate.doors.console.assets import Assets
 from agent_gate.doors.console.foresight import Foresight
 from agent_gate.doors.console.frame import templates
 from agent_gate.doors.console.inbox import Detail, Item
+from agent_gate.doors.home_assistant import notice
 from agent_gate.doors.telegram.render import Rendered, render, units
 from agent_gate.history.inbox import Mark
 from agent_gate.model.approval import Approver, Question
@@ -20,7 +23,8 @@ from agent_gate.model.visible import visible
 from tests.attacks.cases import Case
 from tests.attacks.runner import CheckFailed, Skipped
 
-CHECKS = frozenset({"must_show", "must_not_contain", "no_active_markup", "or_not_approvable_inline"})
+CHECKS = frozenset({"isolated", "must_show", "must_not_contain", "no_active_markup", "or_not_approvable_inline"})
+COLUMNS = (24, 100)
 
 
 def run(case: Case, root: Path) -> str:
@@ -32,6 +36,8 @@ def run(case: Case, root: Path) -> str:
     message, page = render(question), Seen(page_of(question))
     check_message(case.check, message)
     check_page(case.check, page, question)
+    check_terminal(case.check, question)
+    _check_hidden(case.check, "phone", notice.render(question).text)
     return "allow" if message.complete else "deny"
 
 
@@ -95,7 +101,7 @@ class Seen(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if (tag, ("class", "odd")) != (tag, attrs[0] if attrs else None):
+        if tag != "bdi" and attrs[:1] not in ([("class", "odd")], [("class", "more")]):
             self.elements[tag] += 1
         self.handlers += [name for name, _ in attrs if name.startswith("on") or name in ("style", "srcdoc")]
 
@@ -112,12 +118,27 @@ def check_message(check: Mapping[str, Any], message: Rendered) -> None:
     elif not check.get("or_not_approvable_inline"):
         raise CheckFailed("the message is cut")
     _check_hidden(check, "message", message.text)
+    _check_isolated(check, "message", message.text, "\u2068{}\u2069")
+
+
+def check_terminal(check: Mapping[str, Any], question: Question) -> None:
+    """Whole without a terminal; at one, no row is longer than it is wide, and each begins with the frame."""
+    asked = Asked.by(question)
+    whole = "\n".join(in_full(asked, None))
+    _check_shown(check, "terminal", whole.replace("│ ", ""))
+    _check_hidden(check, "terminal", whole)
+    _check_isolated(check, "terminal", whole, "\u2068{}\u2069")
+    for columns in COLUMNS:
+        for row in in_full(asked, columns):
+            if width(row) > columns or not row.startswith(("╭─ ", "├─ ", "│ ", "┊ ")):
+                raise CheckFailed(f"a row leaves the frame at {columns} columns: {row!r}")
 
 
 def check_page(check: Mapping[str, Any], page: Seen, question: Question) -> None:
     """The console shows all of every call, and its elements are those of a call that holds nothing but letters."""
     _check_shown(check, "page", page.text)
     _check_hidden(check, "page", page.source)
+    _check_isolated(check, "page", page.source, "<bdi>{}</bdi>")
     harmless = Seen(page_of(harmless_twin(question)))
     if page.elements != harmless.elements or page.handlers:
         raise CheckFailed("text of the agent became a part of the page")
@@ -133,6 +154,12 @@ def _check_hidden(check: Mapping[str, Any], where: str, text: str) -> None:
     for unwanted in check.get("must_not_contain", ()):
         if unwanted in text:
             raise CheckFailed(f"the {where} contains {unwanted!r}")
+
+
+def _check_isolated(check: Mapping[str, Any], where: str, text: str, form: str) -> None:
+    for part in check.get("isolated", ()):
+        if text.count(part) != text.count(form.format(part)) or part not in text:
+            raise CheckFailed(f"the {where} does not isolate {part!r}")
 
 
 def harmless_twin(question: Question) -> Question:

@@ -96,7 +96,10 @@ async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_a
             call = asyncio.create_task(hall.gate.submit(request))
             await until(lambda: annas.pushed)
             shown = annas.pushed[0]
-            assert "│ text: U+007B{ 6 * 7 }} U+007B% if x %} U+007B# c #} U+003Cb>boldU+003C/b>" in shown["message"]
+            assert (
+                "│ text: ⟨U+007B⟩{ 6 * 7 }} ⟨U+007B⟩% if x %} ⟨U+007B⟩# c #} ⟨U+003C⟩b>bold⟨U+003C⟩/b>"
+                in shown["message"]
+            )
             assert shown["title"] == "Allow mail.send?"
             allow = next(one["action"] for one in shown["data"]["actions"] if one["title"] == "Allow")
             await others.press(allow)

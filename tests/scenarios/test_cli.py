@@ -334,7 +334,7 @@ def test_the_person_at_the_terminal_answers_an_ask(copied: Path) -> None:
     assert (code, "1015 denied_by_person" in told) == (1, True)
     (copied / "policy.yaml").write_text("approvals_at_terminal: true\nrules: [{pattern: 'state.*', action: ask}]")
     code, told = _at_a_terminal(copied, "y", "state", "revert", first)
-    assert (code, f'{{"snapshot_id":"{first}"}}' in told) == (0, True)
+    assert (code, f"│ snapshot_id │ {first}" in told) == (0, True)
     (entry,) = run_json(copied, "audit", "--limit", 1)["entries"]
     assert (entry["resolution"], entry["resolved_by"].split(":")[0]) == ("approved", "local")
 

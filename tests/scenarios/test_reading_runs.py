@@ -112,7 +112,7 @@ def test_a_revert_that_is_refused_shows_a_diff_in_lines_that_no_escape_can_leave
     assert done.returncode == 3
     margin = " " * len("  to change it  ")
     assert f"{margin}-eggs" in lines
-    assert f"{margin}+honey U+001B[2JU+202E" in lines
+    assert f"{margin}+honey ⟨U+001B⟩[2J⟨U+202E⟩" in lines
     assert "U+000A" not in done.stdout.decode()
     (worked / "notes/todo.txt").write_text("milk\neggs\n")
     assert "restored_bytes" in told(worked, "revert", call)

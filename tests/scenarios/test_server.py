@@ -331,14 +331,16 @@ async def test_a_question_is_shown_whole_before_it_is_answered(tmp_path: Path) -
         await command(tmp_path, "request", "state.set", "--args", arguments, "--no-wait")
         await command(tmp_path, "request", "state.set", "path=/settings/y", "value=a\nb", "--no-wait")
         first, second = json.loads((await command(tmp_path, "pending", "--json"))[1])["pending"]
-        code, out = await command(tmp_path, "pending", first["call_id"])
+        _, part = await command(tmp_path, "pending", first["call_id"])
+        assert f"├─ … more: agent-gate pending {first['call_id']} --all\n" in part
+        code, out = await command(tmp_path, "pending", first["call_id"], "--all")
         assert (code, "/settings/y" in out) == (0, False)
-        assert out.startswith("bot wants to call state.set in project default\n")
+        assert out.startswith("╭─ bot asks to call state.set in project default\n")
         assert "│ /settings/x\n" in out
-        assert "first\\nU+202Esecond" + "x" * 5_000 in out
+        assert "first\\n⟨U+202E⟩second" + "x" * 5_000 in out
         assert "0 of 1" in out
         assert f"agent-gate approve {first['call_id']}" in out
-        assert "│ a\n         │ b\n" in (await command(tmp_path, "pending", second["call_id"]))[1]
+        assert "│ a\n│       │ b\n" in (await command(tmp_path, "pending", second["call_id"]))[1]
         code, out = await command(tmp_path, "pending", first["call_id"], "--json")
         assert [one["call_id"] for one in json.loads(out)["pending"]] == [first["call_id"]]
         code, out = await command(tmp_path, "pending", "x")

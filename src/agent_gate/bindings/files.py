@@ -13,7 +13,7 @@ from agent_gate.bindings.descriptors import Descriptor, real_name
 from agent_gate.bindings.openat2 import O_PATH
 from agent_gate.bindings.paths import Target
 from agent_gate.model.errors import GateError, ToolError
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 
 _CHUNK_BYTES = 1_048_576
 _FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
@@ -42,7 +42,7 @@ def _content(number: int, target: Target, bytes_max: int) -> bytes:
         size += len(chunk)
         if size > bytes_max:
             raise ToolError(
-                f"`{printable(target.path)}` has more than {bytes_max} bytes by now",
+                f"`{visible(target.path)}` has more than {bytes_max} bytes by now",
                 code=2005,
                 suggestion="raise max_size_bytes, or wait until nobody adds to it",
             )
@@ -136,7 +136,7 @@ class OpenFile:
         now = os.fstat(self.descriptor.number)
         if (now.st_size, now.st_mtime_ns) != (self._seen.st_size, self._seen.st_mtime_ns):
             raise ToolError(
-                f"`{printable(self._target.path)}` was changed by another program in this moment",
+                f"`{visible(self._target.path)}` was changed by another program in this moment",
                 suggestion="look at it, and call again",
             )
 
@@ -233,7 +233,7 @@ def _sync_directory(path_descriptor: int) -> None:
 
 
 def _moved(target: Target) -> ToolError:
-    return ToolError(f"`{printable(target.path)}` was moved or replaced after it was judged", suggestion="call again")
+    return ToolError(f"`{visible(target.path)}` was moved or replaced after it was judged", suggestion="call again")
 
 
 @contextmanager
@@ -245,7 +245,7 @@ def _told(target: Target, done: str) -> Iterator[None]:
         raise
     except FileExistsError:
         raise ToolError(
-            f"`{printable(target.path)}` appeared after it was judged", suggestion="call again to overwrite it"
+            f"`{visible(target.path)}` appeared after it was judged", suggestion="call again to overwrite it"
         ) from None
     except OSError as error:
-        raise ToolError(f"`{printable(target.path)}` could not be {done}: {error.strerror or error}") from None
+        raise ToolError(f"`{visible(target.path)}` could not be {done}: {error.strerror or error}") from None

@@ -15,8 +15,8 @@ from agent_gate.bindings.walk import Walked, walk
 from agent_gate.model.errors import PolicyDeniedError, ToolError
 from agent_gate.model.limits import PATH_BYTES_MAX
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
 from agent_gate.policy.guards.path_patterns import normal
-from agent_gate.policy.guards.paths import printable
 
 _KINDS = {
     stat.S_IFREG: "file",
@@ -120,7 +120,7 @@ class PathResolver:
             status = os.fstat(number)
             name = _name_of(path, number, walked)
             if name.endswith(_DELETED) and not _is_at(name, status):
-                raise ToolError(f"`{printable(path)}` was deleted a moment ago", suggestion="call again")
+                raise ToolError(f"`{visible(path)}` was deleted a moment ago", suggestion="call again")
         except BaseException:
             descriptor.leave()
             raise
@@ -134,7 +134,7 @@ class PathResolver:
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise _too_many_links(path) from None
-            raise ToolError(f"`{printable(path)}` could not be looked at: {error.strerror}") from None
+            raise ToolError(f"`{visible(path)}` could not be looked at: {error.strerror}") from None
         if not walked.error:
             return self._existing(path, walked.descriptor, walked)
         descriptor = Descriptor(walked.descriptor)
@@ -155,7 +155,7 @@ def _refuse_malformed(path: str, encoded: bytes) -> None:
     if len(encoded) > PATH_BYTES_MAX:
         raise ToolError(f"the path has {len(encoded)} bytes, more than {PATH_BYTES_MAX}", code=2002)
     if encoded.endswith((b"/", b"/.")) or encoded == b".":
-        raise ToolError(f"`{printable(path)}` names a directory", code=2002, suggestion="name a file")
+        raise ToolError(f"`{visible(path)}` names a directory", code=2002, suggestion="name a file")
 
 
 def _name_of(path: str, number: int, walked: Walked | None) -> str:
@@ -167,10 +167,10 @@ def _name_of(path: str, number: int, walked: Walked | None) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise ToolError(
-            f"`{printable(path)}` leads to a name that is not UTF-8", code=2002, suggestion="rename the file"
+            f"`{visible(path)}` leads to a name that is not UTF-8", code=2002, suggestion="rename the file"
         ) from None
     if not name.startswith("/"):
-        raise PolicyDeniedError(f"`{printable(path)}` is outside of what the gate can see", code=1002)
+        raise PolicyDeniedError(f"`{visible(path)}` is outside of what the gate can see", code=1002)
     return name
 
 
@@ -194,7 +194,7 @@ def _obstacle(walked: Walked) -> str:
 
 def _too_many_links(path: str) -> PolicyDeniedError:
     return PolicyDeniedError(
-        f"`{printable(path)}` leads through a link of /proc, or through too many links",
+        f"`{visible(path)}` leads through a link of /proc, or through too many links",
         code=1002,
         suggestion="name the file by its real path",
     )

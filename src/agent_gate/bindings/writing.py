@@ -16,7 +16,7 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import FILE_LOCK_WAIT_S
 from agent_gate.model.tool import Json
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 
 Seen = TypeVar("Seen")
 
@@ -37,7 +37,7 @@ class Holding:
 
     @property
     def shown(self) -> str:
-        return printable(self.target.path)
+        return visible(self.target.path)
 
     async def lock(self, look: Callable[[OpenFile], Seen], *, append: bool = False) -> Seen:
         """What `look` sees of the file once it is locked.

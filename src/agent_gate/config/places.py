@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
 
 Field: TypeAlias = tuple[str | int, ...]
 """The way from the top of a file to a value: keys, and numbers of list items."""
@@ -25,7 +26,7 @@ def field_name(field: Field) -> str:
         elif _BARE.match(step):
             name += f".{step}" if name else step
         else:
-            name += f"[{_escaped(step)}]"
+            name += f"[{json.dumps(visible(step, _SHOWN_CHARS_MAX), ensure_ascii=False)}]"
     return name
 
 
@@ -54,12 +55,7 @@ def mappings_at(value: Json, *field: str | int) -> Iterator[tuple[Field, dict[st
 
 
 def shown(value: Json) -> str:
-    """A value in backticks, cut when long; control and invisible characters stand as escapes."""
+    """A value in backticks, cut when long."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
-    return f"`{_escaped(value)[1:-1] if isinstance(value, str) else json.dumps(value)}`"
-
-
-def _escaped(text: str) -> str:
-    cut = text if len(text) <= _SHOWN_CHARS_MAX else text[:_SHOWN_CHARS_MAX] + "…"
-    return json.dumps(cut, ensure_ascii=not cut.isprintable())
+    return f"`{visible(value if isinstance(value, str) else json.dumps(value), _SHOWN_CHARS_MAX)}`"

@@ -9,7 +9,7 @@ from typing import Any
 
 from agent_gate.history.report_page_style import STYLE
 from agent_gate.model.moment import epoch, span
-from agent_gate.model.visible import visible
+from agent_gate.model.visible import visible, visible_lines
 
 SHOWN_CHARS_MAX = 4_000
 STEPS_PICTURED_MAX = 200
@@ -45,9 +45,9 @@ def render(report: Mapping[str, Any]) -> str:
     )
 
 
-def _text(value: object) -> str:
+def _text(value: object, chars_max: int = SHOWN_CHARS_MAX) -> str:
     """Agent text cannot hide: what is invisible is written out, what is markup is escaped."""
-    return escape(visible(str(value)))
+    return escape(visible(value, chars_max))
 
 
 def _section(title: str, body: str) -> str:
@@ -104,7 +104,7 @@ def _row(step: Step, begin: float, whole: float) -> str:
         f"{result['status']}, began after {span(start / BAR_UNITS * whole * 1000)}, took {span(result['duration_ms'])}"
     )
     return (
-        f'<li><a href="#{_anchor(step)}">{_badge(result["status"])} {_number(step)} {_text(_title(step)[:80])}</a>'
+        f'<li><a href="#{_anchor(step)}">{_badge(result["status"])} {_number(step)} {_text(_title(step), 80)}</a>'
         f'<svg role="img" aria-label="{_text(label)}" viewBox="0 0 {BAR_UNITS} 10" preserveAspectRatio="none">'
         f"<title>{_text(label)}</title>"
         f'<rect class="{_text(result["status"])}" x="{min(start, BAR_UNITS - 6)}" y="0" width="{length}" height="10"/>'
@@ -194,6 +194,6 @@ def _json(value: object) -> str:
 
 
 def _block(text: str) -> str:
-    left_out = len(text) - SHOWN_CHARS_MAX
-    cut = f"\n… {left_out} more characters in the JSON report" if left_out > 0 else ""
-    return f'<pre tabindex="0">{_text(text[:SHOWN_CHARS_MAX] + cut)}</pre>'
+    lines, left_out = visible_lines(text, SHOWN_CHARS_MAX)
+    cut = f"\n… {left_out} more characters in the JSON report" if left_out else ""
+    return f'<pre tabindex="0">{escape(chr(10).join(lines))}{cut}</pre>'

@@ -189,6 +189,8 @@ VIEW_PLACES_MAX = 2_000
 
 SHOWN_CHARS_MAX = 200
 """How much of a signature views and messages show before they cut and add a hash."""
+PENDING_VALUE_CHARS_MAX, PENDING_ROWS_MAX = 4_000, 400
+"""Of one value, and of one question, before `pending ID` wants to be asked for all of it."""
 
 CONSOLE_SESSIONS_MAX = 1_000
 """Of all approvers; the one that was idle longest gives way."""
@@ -208,6 +210,10 @@ KNOWN_TOKENS_S = 3_600.0
 """How long a token that was right stands out among the guesses from its address."""
 CONSOLE_STREAMS_MAX = 200
 CONSOLE_QUESTIONS_SHOWN_MAX = 100
+CONSOLE_VALUE_CHARS_MAX, CONSOLE_PAGE_CHARS_MAX = 30_000, 60_000
+"""Of agents' text, as it is drawn, in one value and on one page; the rest is a page further."""
+CONSOLE_PARTS_MAX = 50
+"""Signatures, arguments, changes and files of one call that are shown at once."""
 """In the list of the inbox, oldest first; the rest is counted."""
 CONSOLE_ROWS_MAX = 50
 """Of one page of a list."""

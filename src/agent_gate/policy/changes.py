@@ -9,8 +9,9 @@ from agent_gate.model.call import Facts
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
 from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
+from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
-from agent_gate.policy.guards.paths import PathRules, printable
+from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.layers import WHERE_PEOPLE_ARE, Answer, Environment, ask, deny
 from agent_gate.policy.rules import RuleIndex
 from agent_gate.policy.signature import shown
@@ -134,4 +135,4 @@ def _asked(asking: tuple[Reason, ...], facts: Facts, requirement: Requirement, i
 
 
 def _shown(path: str) -> str:
-    return shown(printable(path))
+    return shown(visible(path))

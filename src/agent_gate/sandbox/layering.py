@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agent_gate.model.errors import ToolError
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 from agent_gate.sandbox.command import Access, Command, Place
 
 UPPER, WORK, COPY = "upper", "work", "copy"
@@ -47,7 +47,7 @@ def _refuse_mounts_below(folders: Sequence[str]) -> None:
     mounted = next((point for point in mount_points() if point.startswith(inside)), None)
     if mounted is not None:
         raise ToolError(
-            f"`{printable(mounted)}` is a mount point below what the command may write; no layer can lie above it",
+            f"`{visible(mounted)}` is a mount point below what the command may write; no layer can lie above it",
             code=2006,
             suggestion="name directories without mount points in allow_paths of fs.write,"
             " or write `writes: direct` under shell.run",

@@ -19,8 +19,8 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import FILE_JOBS_MAX, FILE_THREADS_MAX, OUTPUT_BYTES_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.policy import PathGuard
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
-from agent_gate.policy.guards.paths import printable
 from agent_gate.ports import Binding, Hand, Judge, Recorded
 from agent_gate.toolkit import make_hand
 
@@ -95,7 +95,7 @@ class FilesystemService:
         holding = Holding(self._threads, target)
         if target.path != path:
             holding.release()
-            raise ToolError(f"`{printable(path)}` now leads to `{printable(target.path)}`", suggestion="look there")
+            raise ToolError(f"`{visible(path)}` now leads to `{visible(target.path)}`", suggestion="look there")
         restoring = Restoring(holding, call.call_id, undoing, _bytes_max(judge.policy.guards.fs_write))
         found = {**target.found, "size": len(undoing.previous) if isinstance(undoing, Restore) else 0}
         return Binding(
@@ -164,7 +164,7 @@ def _bytes_max(section: PathGuard | None) -> int:
 
 
 def _read(target: Target, bytes_max: int, encoding: str) -> Json:
-    shown = printable(target.path)
+    shown = visible(target.path)
     if target.kind == "absent":
         raise ToolError(f"`{shown}` {target.obstacle or 'does not exist'}", suggestion="look at the spelling")
     data = files.read(target, bytes_max)

@@ -46,7 +46,7 @@ async def test_every_phone_of_an_entitled_person_shows_the_whole_call(people: At
     assert titles(shown) == titles(other) == ["Allow", "Deny"]
     assert shown.title == "Allow mail.send?"
     assert shown.message == (
-        "bot of carol asks:\n│ mail.send(42 U+003C 43)\n│ text: 42 U+003C 43\n"
+        "bot of carol asks:\n│ mail.send(42 ⟨U+003C⟩ 43)\n│ text: 42 ⟨U+003C⟩ 43\n"
         "Answer before 2026-03-04 12:15 UTC. Why: rules: *"
     )
     assert {button["action"] for button in shown.actions}.isdisjoint(button["action"] for button in other.actions)

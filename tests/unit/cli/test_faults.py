@@ -104,4 +104,4 @@ def test_control_characters_in_a_message_do_not_reach_the_terminal(
 ) -> None:
     _raising(monkeypatch, GateError("a\x1b[2Jb\u202e", code=1001))
     assert program.run(["audit"]) == 1
-    assert capsys.readouterr().err == "agent-gate: policy_denied: aU+001B[2JbU+202E\n"
+    assert capsys.readouterr().err == "agent-gate: policy_denied: a⟨U+001B⟩[2Jb⟨U+202E⟩\n"

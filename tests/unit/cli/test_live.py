@@ -59,10 +59,10 @@ def test_what_a_command_would_change_is_shown_and_cannot_deceive(capsys: pytest.
         "✓ 2/3  tidy",
         "    return code 2",
         "    on a copy",
-        "    changed  /w/aU+001B[2J",
+        "    changed  /w/a⟨U+001B⟩[2J",
         "      @@ -1 +1 @@",
-        "      -o      ne",
-        "      +U+202Etwo",
+        "      -o⇥   ne",
+        "      +⟨U+202E⟩two",
         "    changed  /w/big",
         "      a/w/big: 9 bytes, sha256 aa",
         "      b/w/big: 8 bytes, sha256 bb",
@@ -75,7 +75,7 @@ def test_a_command_that_failed_says_so_though_the_step_is_a_success(capsys: pyte
     files = ({"path": "/w/a.o", "change": "added", "bytes": 1},)
     assert shown(capsys, Outcome(call_id="", status=Status.SUCCESS, data=data, files=files)) == [
         "✓ 2/3  tidy",
-        "    return code 2  make: *** U+001B[2JError 1",
+        "    return code 2  make: *** ⟨U+001B⟩[2JError 1",
         "    added  /w/a.o",
     ]
 
@@ -102,7 +102,7 @@ def test_a_long_name_leaves_room_for_the_time(
     outcome = Outcome(call_id="", status=Status.SUCCESS, started_at=1.0, ended_at=2.0)
     LiveView(3, None).step(0, PlanStep("x", name="n" * 200), outcome)
     [line] = capsys.readouterr().out.splitlines()
-    assert (len(line) <= 60, line.endswith("…  1.0 s")) == (True, True)
+    assert (len(line) <= 60, line.endswith(" more  1.0 s")) == (True, True)
 
 
 def drawn(moving: Moving) -> str:

@@ -7,10 +7,9 @@ import json
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent_gate.doors.cli import screen
+from agent_gate.model.visible import visible_difference
 
 
 class Terminal(io.StringIO):
@@ -25,17 +24,6 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.delenv("NO_COLOR", raising=False)
     return terminal
-
-
-@given(st.text(st.characters(), max_size=40))
-def test_safe_text_shows_every_character_it_holds(text: str) -> None:
-    shown = screen.safe(text)
-    assert shown.isprintable()
-    assert not any(char in shown for char in "\u034f\u115f\u1160\u2800\u3164\uffa0")
-
-
-def test_characters_that_turn_the_line_around_are_written_out() -> None:
-    assert screen.safe("a\u202eb\u200dc\x1b[31m\nd\u3164") == "aU+202EbU+200DcU+001B[31mU+000AdU+3164"
 
 
 def test_a_word_has_its_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +98,8 @@ def test_a_value_is_one_line_where_no_terminal_is(capsys: pytest.CaptureFixture[
 
 def test_a_diff_is_shown_line_by_line_and_holds_no_escape(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = _terminal(monkeypatch)
-    screen.print_fields([("why", screen.safe_lines("it differs:\n-a\tb\n+\x1b[2J\r\u202e"))])
+    screen.print_fields([("why", "\n".join(visible_difference("it differs:\n-a\tb\n+\x1b[2J\r\u202e")))])
     assert terminal.getvalue().splitlines()[1:] == [
-        "       \x1b[31m-a      b\x1b[0m",
-        "       \x1b[32m+U+001B[2JU+000DU+202E\x1b[0m",
+        "       \x1b[31m-a⇥   b\x1b[0m",
+        "       \x1b[32m+⟨U+001B⟩[2J⟨U+000D U+202E⟩\x1b[0m",
     ]
-
-
-@given(st.text(st.characters(), max_size=60))
-def test_safe_lines_break_only_where_the_text_does(text: str) -> None:
-    lines = screen.safe_lines(text).split("\n")
-    assert len(lines) == text.count("\n") + 1
-    assert all(line.isprintable() for line in lines)

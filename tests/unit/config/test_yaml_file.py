@@ -185,7 +185,7 @@ def test_a_field_below_an_alias_is_found_in_the_line_of_its_anchor() -> None:
 
 def test_odd_keys_are_quoted_in_messages() -> None:
     (problem,) = problems_of('"a b\\u202e": {"x": 1, "x": 2}\n')
-    assert problem == 'f.yaml:1: ["a b\\u202e"].x: given twice, first in line 1; keep one'
+    assert problem == 'f.yaml:1: ["a b⟨U+202E⟩"].x: given twice, first in line 1; keep one'
 
 
 def test_a_missing_file_is_named_with_a_remedy(tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ async def test_who_is_turned_away_is_told_why_and_counted() -> None:
     assert told[0]["status"] == 403
     error = json.loads(told[1]["body"])["error"]
     assert (error["code"], error["name"]) == (6003, "not_entitled")
-    assert "`evil.exampleU+009B`" in error["detail"]
+    assert "`evil.example⟨U+009B⟩`" in error["detail"]
     assert [(who, problem.code) for who, problem in counted] == [("stranger", 6003)]
 
 

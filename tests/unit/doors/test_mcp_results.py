@@ -80,7 +80,7 @@ def test_anything_else_is_an_error_that_says_why_on_one_line(status: Status, pro
 def test_what_an_agent_wrote_cannot_hide_in_a_line() -> None:
     problem = Problem(1001, "`a\u202eb\n\nc\x1b[2J` is denied")
     text = text_of(result_of(Outcome(call_id="c", status=Status.DENIED, error=problem)))
-    assert text == "denied (1001 policy_denied): `aU+202Eb cU+001B[2J` is denied"
+    assert text == "denied (1001 policy_denied): `a⟨U+202E⟩b c⟨U+001B⟩[2J` is denied"
 
 
 def test_a_question_says_what_is_asked_until_when_who_answers_and_how_to_come_back() -> None:

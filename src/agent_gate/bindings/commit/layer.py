@@ -16,7 +16,7 @@ from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.bindings.workplace import start_of
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import CHANGES_DEPTH_MAX, OWN_TEXT_BYTES_MAX
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
 _ORIGIN = ("user.overlay.origin", "trusted.overlay.origin")
@@ -77,7 +77,7 @@ def read_layers(
 def conflict(path: str) -> Problem:
     return Problem(
         2008,
-        f"`{printable(path)}` was changed by another program while the command ran; nothing was written",
+        f"`{visible(path)}` was changed by another program while the command ran; nothing was written",
         "look at it, and call again",
         "perform",
     )
@@ -114,7 +114,7 @@ def _refuse_if_deep(folder: str) -> None:
 
 
 def _unreadable(place: str, error: OSError) -> Problem:
-    shown = printable(os.fsdecode(error.filename or place))
+    shown = visible(os.fsdecode(error.filename or place))
     detail = f"what the command changed could not be read: `{shown}`: {error.strerror or error}"
     return Problem(
         2003, detail, "make it readable for the gate's user, or keep the command from changing it", "perform"
@@ -215,7 +215,7 @@ class _Reader:
         moved_in: bool = False,
     ) -> Change:
         if not _is_text(path):
-            path, obstacle = printable(path), "has a name that is not UTF-8"
+            path, obstacle = visible(path), "has a name that is not UTF-8"
             there = None
         before = identity = same_as = None
         if there is not None:

@@ -9,7 +9,7 @@ from agent_gate.bindings.commit.node import Node, content_of
 from agent_gate.bindings.texts import difference
 from agent_gate.model.limits import CHANGES_SHOWN_CHARS_MAX, DIFF_BYTES_MAX
 from agent_gate.model.tool import Json
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 
 
 def shown_changes(changes: Iterable[Change]) -> list[dict[str, Json]]:
@@ -56,7 +56,7 @@ def _by_hash(change: Change) -> str:
 
 def _told(node: Node) -> str:
     if node.kind == "link":
-        return f"link to {printable(node.target)}"
+        return f"link to {visible(node.target)}"
     return f"{node.size} bytes, sha256 {node.sha256}" if node.kind == "file" else node.kind
 
 

@@ -15,7 +15,7 @@ from agent_gate.bindings.commit.node import Identity
 from agent_gate.bindings.commit.staging import stage
 from agent_gate.bindings.commit.units import ADD, META, SWAP, TEMPORARY, Group, Meta, Unit, in_order
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 
 
 class Transaction:
@@ -98,7 +98,7 @@ class Transaction:
 
 
 def in_doubt(paths: Sequence[str]) -> ToolError:
-    shown = ", ".join(f"`{printable(path)}`" for path in paths[:10])
+    shown = ", ".join(f"`{visible(path)}`" for path in paths[:10])
     more = f" and {len(paths) - 10} more" if len(paths) > 10 else ""
     return ToolError(
         f"another program changed {shown}{more} during the commit, which was broken off half-way",
@@ -170,7 +170,7 @@ def _told(done: str) -> Iterator[None]:
     except GateError:
         raise
     except OSError as error:
-        where = f"`{printable(os.fsdecode(error.filename))}`: " if error.filename else ""
+        where = f"`{visible(os.fsdecode(error.filename))}`: " if error.filename else ""
         problem = Problem(
             2003,
             f"what the command wrote could not be {done}: {where}{error.strerror or error}; nothing was written",

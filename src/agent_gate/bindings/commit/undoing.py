@@ -11,7 +11,7 @@ from agent_gate.bindings.commit.node import KINDS, Identity, Node, node_at
 from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.model.errors import ToolError
 from agent_gate.model.outcome import Status
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 from agent_gate.ports import Recorded
 
 
@@ -30,7 +30,7 @@ def undoing(call: Recorded, own_files: OwnWatch) -> list[Change]:
         now, status = _now(kept.path)
         if not _is_as_left(now, kept.after) or _holds_more(kept, paths):
             raise ToolError(
-                f"`{printable(kept.path)}` has changed since call `{call.call_id}`",
+                f"`{visible(kept.path)}` has changed since call `{call.call_id}`",
                 suggestion="bring it back by hand, or revert the later change first",
             )
         identity = Identity.of(status) if status else None
@@ -50,7 +50,7 @@ def _now(path: str) -> tuple[Node | None, os.stat_result | None]:
     except (FileNotFoundError, NotADirectoryError):
         return None, None
     except OSError as error:
-        raise ToolError(f"`{printable(path)}` could not be looked at: {error.strerror}") from None
+        raise ToolError(f"`{visible(path)}` could not be looked at: {error.strerror}") from None
 
 
 def _is_as_left(now: Node | None, left: Node | None) -> bool:

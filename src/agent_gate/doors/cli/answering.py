@@ -48,7 +48,7 @@ def answer(
 
 def _say(verb: str, shown: Mapping[str, Any], told: Mapping[str, Any]) -> None:
     word = "approved" if verb == "approve" else "denied"
-    signature = "  ".join(map(screen.shortened, shown.get("signatures", ())))
+    signature = screen.signatures(shown.get("signatures", ()))
     screen.say(f"{screen.paint(word, 'green' if verb == 'approve' else 'red')}  {screen.paint(signature, 'bold')}")
     if told["open"]:
         screen.say(

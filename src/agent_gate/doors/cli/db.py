@@ -10,6 +10,7 @@ import typer
 from agent_gate.doors.cli import person, screen
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples, existing_database
 from agent_gate.doors.wire import Exit
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.history.erase import Erased
@@ -57,7 +58,7 @@ def backup(
         screen.print_json(made.to_json())
     else:
         entries = screen.count(made.entries, "entry", "entries")
-        screen.say(f"{entries}, {made.size_bytes / 1_048_576:.1f} MB in {screen.safe(made.path)}")
+        screen.say(f"{entries}, {made.size_bytes / 1_048_576:.1f} MB in {visible(made.path)}")
         screen.say(screen.paint("It holds the ledger's keys: guard it like the ledger.", "dim"))
     return Exit.SUCCESS
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool
 from agent_gate.config import HomeAssistantConfig
-from agent_gate.doors.cli.screen import encoded, shortened
+from agent_gate.doors.cli.screen import encoded, shortened, signatures
 from agent_gate.history.verify import verify
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
@@ -91,7 +91,7 @@ async def _tour(db: Path, pause: Callable[[], None]) -> None:
     _verified(db, pause)
 
 
-SIGNATURES_SHOWN, SAID_CHARS = 2, 320
+SAID_CHARS = 320
 _DOOR = "lock.front_door"
 
 
@@ -151,9 +151,7 @@ def _scene(text: str) -> None:
 
 def _show(outcome: Outcome) -> None:
     said = str(outcome.error or outcome.message or encoded(outcome.data))
-    others = len(outcome.signatures) - SIGNATURES_SHOWN
-    signatures = ", ".join(outcome.signatures[:SIGNATURES_SHOWN]) + (f" and {others} more" if others > 0 else "")
-    print(f"   {signatures}\n      -> {outcome.status.value}: {shortened(said, SAID_CHARS)}")
+    print(f"   {signatures(outcome.signatures)}\n      -> {outcome.status.value}: {shortened(said, SAID_CHARS)}")
 
 
 def _no_pause() -> None: ...

@@ -11,6 +11,7 @@ from typing import Any
 from agent_gate.doors.cli import screen
 from agent_gate.doors.wire import Exit, Unreachable, exit_of_problem
 from agent_gate.model.errors import ConfigError, GateError, Problem
+from agent_gate.model.visible import visible
 
 DEBUG = "AGENT_GATE_DEBUG"
 
@@ -57,7 +58,7 @@ def tell(fault: Fault, *, as_json: bool) -> Exit:
     else:
         name = screen.paint("agent-gate:", "red", sys.stderr)
         for line in fault.lines:
-            print(name, screen.safe(line), file=sys.stderr)
+            print(name, visible(line), file=sys.stderr)
     return fault.exit
 
 

@@ -31,13 +31,13 @@ def grants(
     if as_json:
         screen.print_json(answer)
     elif revoke is not None:
-        screen.say(f"taken back: {screen.safe('  '.join(answer['revoked']['signatures']))}")
+        screen.say(f"taken back: {screen.signatures(answer['revoked']['signatures'])}")
     else:
         rows = [
             (
                 f"{grant['expires_at'][:10]} {grant['expires_at'][11:19]}",
                 grant["agent_id"],
-                "  ".join(map(screen.shortened, grant["signatures"])),
+                screen.signatures(grant["signatures"]),
                 f"{grant['uses_left']} of {grant['uses']}",
                 grant["given_by"],
                 grant["grant_id"],

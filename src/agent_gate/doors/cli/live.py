@@ -12,6 +12,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.doors.cli.moving import Moving
@@ -41,13 +42,13 @@ class LiveView:
         if outcome.started_at is not None and outcome.ended_at is not None:
             took = _span(outcome.ended_at - outcome.started_at)
         place = f"{index + 1}/{self._steps}"
-        name = screen.safe(step.name or "  ".join(map(screen.shortened, outcome.signatures)) or step.tool)
+        name = visible(step.name or screen.signatures(outcome.signatures) or step.tool)
         if width := screen.columns():
             name = screen.shortened(name, max(NAME_CHARS_MIN, width - len(place) - len(took) - 7))
         icon, took = screen.paint(ICONS[status], _style(status)), screen.paint(took, "dim")
         screen.say(f"{icon} {place}  {name}  {took}".rstrip())
         if outcome.error:
-            screen.say(f"    {screen.safe(outcome.error)}")
+            screen.say(f"    {visible(outcome.error)}")
         if failed := screen.failure(outcome.data):
             screen.say(f"    {failed}")
         if outcome.simulated:
@@ -80,7 +81,7 @@ def _print_simulated(outcome: Outcome) -> None:
     if outcome.message:
         asked = [reason.text or reason.rule for reason in outcome.reasons if reason.decision is Decision.ASK]
         said = f"{outcome.message}: {'; '.join(asked)}" if asked else outcome.message
-        screen.say(f"    {screen.paint(screen.safe(said), 'dim')}")
+        screen.say(f"    {screen.paint(visible(said), 'dim')}")
     if not isinstance(outcome.data, Mapping) or "changes" not in outcome.data:
         return
     data = outcome.data

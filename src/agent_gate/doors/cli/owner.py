@@ -12,6 +12,7 @@ from agent_gate.doors.cli import person, screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples, existing_database
 from agent_gate.doors.wire import Exit
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.services.contacts import ContactsService
@@ -106,5 +107,5 @@ def _say(done: str, key: str, as_json: bool) -> int:
     if as_json:
         screen.print_json({"key": key, "status": done})
     else:
-        screen.say(f"{done}  {screen.safe(key)}")
+        screen.say(f"{done}  {visible(key)}")
     return Exit.SUCCESS

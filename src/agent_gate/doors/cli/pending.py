@@ -7,31 +7,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.asked import Asked, in_full, in_part, in_short
+from agent_gate.doors.cli.frame import ROWS_MIN, ending
 from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.remote import DEFAULT_CONFIG, CaFile, ConfigPath, Token, Url, approvers_door
 from agent_gate.doors.wire import Exit
-from agent_gate.model.approval import WRITTEN
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.limits import PAGE_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent_gate.model.tool import Json
-
 app = commands()
 
+_ANSWER_ROWS = 4
+"""What stands below the question on a screen."""
 
-@app.command(epilog=examples("agent-gate pending", "agent-gate pending 01JCZ4…", "agent-gate pending --json"))
+
+@app.command(
+    epilog=examples(
+        "agent-gate pending",
+        "agent-gate pending 01JCZ4…",
+        "agent-gate pending 01JCZ4… --all",
+        "agent-gate pending --json",
+    )
+)
 def pending(
-    call: Annotated[str | None, typer.Argument(metavar="ID", help="Show this one whole.")] = None,
+    call: Annotated[str | None, typer.Argument(metavar="ID", help="Show this one.")] = None,
     url: Url = None,
     token: Token = None,
     config: ConfigPath = DEFAULT_CONFIG,
     ca: CaFile = None,
+    whole: Annotated[bool, typer.Option("--all", help="With ID: also the rest of values that are long.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """List the calls that wait for a person, the oldest first, or show one of them whole."""
+    """List the calls that wait for a person, the oldest first, or show one of them."""
     with approvers_door(url, token, config, ca) as remote:
         answer = remote.get("pending", limit=PAGE_MAX)
     questions = [question for question in answer["pending"] if call in (None, question["call_id"])]
@@ -42,7 +52,7 @@ def pending(
     if as_json:
         screen.print_json({**answer, "pending": questions})
     elif call is not None:
-        _show(questions[0])
+        _show(questions[0], whole=whole)
     else:
         columns = ("until", "agent", "call", "agreed", "id")
         rows = [_row(question) for question in questions]
@@ -54,42 +64,22 @@ def _row(question: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         _moment(question["expires_at"]),
         question["agent_id"],
-        "  ".join(map(screen.shortened, question["signatures"])),
+        screen.signatures(question["signatures"]),
         _agreed(question),
         question["call_id"],
     )
 
 
-def _show(question: Mapping[str, Any]) -> None:
-    """All of it: what cannot be seen cannot be agreed to. What the agent wrote stands behind a line of its own."""
-    who, what, where = map(screen.safe, (question["agent_id"], question["tool"], question["project"]))
-    screen.say(f"{who} wants to call {screen.paint(what, 'bold')} in project {where}")
-    for signature in question["signatures"]:
-        screen.say(f"  {screen.paint(screen.safe(signature), 'bold')}")
-    names = {name: screen.safe(name) for name in question["args"]}
-    width = max(map(len, (*names.values(), "answer")))
-    for name, value in question["args"].items():
-        if question.get("has_run") and name == WRITTEN:
-            continue
-        for number, line in enumerate(_lines(value)):
-            screen.say(f"  {(names[name] if number == 0 else '').ljust(width)} │ {line}")
-    if question.get("has_run"):
-        screen.say(f"  {screen.HAS_RUN}")
-        for line in screen.change_lines(question["args"][WRITTEN]):
-            screen.say(f"  │ {line}")
-    reasons = [f"{reason['layer']}: {reason.get('text') or reason.get('rule')}" for reason in question["reasons"]]
-    for name, text in (
-        *(("why", screen.safe(reason)) for reason in reasons),
-        ("agreed", _agreed(question)),
-        ("until", f"{_moment(question['expires_at'])} UTC"),
-        ("answer", f"agent-gate approve {question['call_id']}, or deny"),
-    ):
-        screen.say(f"  {screen.paint(name.ljust(width), 'dim')}  {text}")
-
-
-def _lines(value: Json) -> list[str]:
-    text = value if isinstance(value, str) else screen.encoded(value)
-    return screen.safe_lines(text).split("\n")
+def _show(question: Mapping[str, Any], *, whole: bool) -> None:
+    """What the agent wrote stands in a frame; where that is longer than the screen, what it asks for stands last."""
+    columns, asked, call_id = screen.columns(), Asked.from_json(question), question["call_id"]
+    rest = f"agent-gate pending {call_id} --all"
+    lines = in_full(asked, columns) if whole else in_part(asked, columns, rest)
+    if columns and len(lines) > screen.rows() - _ANSWER_ROWS:
+        lines += in_short(asked, columns, max(ROWS_MIN, screen.rows()) - _ANSWER_ROWS)
+    lines += ending(f"agreed: {_agreed(question)} · until {_moment(question['expires_at'])} UTC", columns)
+    for line in (*lines, f"   agent-gate approve {call_id}, or deny"):
+        screen.say(line)
 
 
 def _agreed(question: Mapping[str, Any]) -> str:

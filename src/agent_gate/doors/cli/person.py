@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import sys
+import termios
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
@@ -28,6 +29,7 @@ CHOICES = "[y/N]"
 
 
 def says_yes(question: str) -> bool:
+    forget_typed()
     print(f"{question} {CHOICES} ", end="", file=sys.stderr, flush=True)
     try:
         return means_yes(input())
@@ -35,8 +37,13 @@ def says_yes(question: str) -> bool:
         return False
 
 
-def means_yes(line: str) -> bool:
-    return line.strip().lower() in ("y", "yes")
+def forget_typed() -> None:
+    """What was typed before a question was shown is no answer to it."""
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def means_yes(line: str | None) -> bool:
+    return (line or "").strip().lower() in ("y", "yes")
 
 
 def must_mean_it(what: str, *, yes: bool, command: str) -> None:

@@ -14,6 +14,7 @@ from agent_gate.doors.wire import Exit
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
 
 app = commands("Projects: each has its own state, chain, budget and lock.")
 
@@ -90,7 +91,7 @@ def _change(action: str, name: str, db: str, as_json: bool, *documents: Json) ->
     if as_json:
         screen.print_json({"project": name, "status": _DONE[action]})
     else:
-        screen.say(f"{screen.paint(_DONE[action])}  project {screen.safe(name)}")
+        screen.say(f"{screen.paint(_DONE[action])}  project {visible(name)}")
     return Exit.SUCCESS
 
 

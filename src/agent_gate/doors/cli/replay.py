@@ -10,6 +10,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples, existing_database
 from agent_gate.doors.wire import Exit
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.history.replays import Replayed
@@ -62,7 +63,7 @@ def replay(
         _print(replayed, findings)
         if policy:
             changes = screen.count(len(replayed.changes), "verdict")
-            screen.say(f"{changes} would change under {screen.safe(policy)}")
+            screen.say(f"{changes} would change under {visible(policy)}")
     return Exit.MISMATCH if replayed.mismatches or findings else Exit.SUCCESS
 
 
@@ -76,13 +77,13 @@ def _whole_id(db: str, run: str) -> str:
 
 def _print(replayed: Replayed, findings: list[str]) -> None:
     for finding in findings:
-        screen.say(f"{screen.paint('broken')}  {screen.safe(finding)}")
+        screen.say(f"{screen.paint('broken')}  {visible(finding)}")
     for mismatch in replayed.mismatches:
         place = "" if mismatch.step_index is None else f"step {mismatch.step_index + 1}: "
-        screen.say(f"{screen.paint('broken')}  {place}{screen.safe(mismatch.what)} ({mismatch.code})")
+        screen.say(f"{screen.paint('broken')}  {place}{visible(mismatch.what)} ({mismatch.code})")
     for change in replayed.changes:
         place = "" if change.step_index is None else f"step {change.step_index + 1}: "
-        screen.say(f"{screen.paint('changed', 'yellow')}  {place}{screen.safe(change.what)}")
+        screen.say(f"{screen.paint('changed', 'yellow')}  {place}{visible(change.what)}")
     steps = screen.count(len(replayed.steps), "step")
     said = (
         "as recorded" if not replayed.mismatches else screen.count(len(replayed.mismatches), "mismatch", "mismatches")

@@ -11,6 +11,7 @@ from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.verdicts import why
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, span
+from agent_gate.model.visible import visible
 
 Report = Mapping[str, Any]
 
@@ -34,7 +35,7 @@ def _print_head(report: Report) -> None:
     run, summary = report["run"], report["summary"]
     name = (report["plan"] or {}).get("name") or "run"
     status = screen.paint(run["status"], _STYLES.get(_ending(run["status"]), "yellow"))
-    screen.say(f"{screen.paint(screen.safe(name), 'bold')}  {status}  {run['run_id']}")
+    screen.say(f"{screen.paint(visible(name), 'bold')}  {status}  {run['run_id']}")
     counts = ", ".join(f"{number} {status}" for status, number in summary["statuses"].items())
     took = summary["total_duration_ms"]
     screen.print_fields(
@@ -115,14 +116,12 @@ def _print_details(step: Mapping[str, Any]) -> None:
     fields: list[tuple[str, str]] = []
     error = step["result"].get("error")
     if error:
-        fields = [("why", why(Problem.from_json(error))), ("to change it", screen.safe(error.get("suggestion", "")))]
+        fields = [("why", why(Problem.from_json(error))), ("to change it", visible(error.get("suggestion", "")))]
     if failed := screen.failure(step["result"].get("data")):
         fields.append(("said", failed))
     if "approval" in step:
         approval = step["approval"]
-        fields.append(
-            (approval.get("resolution", "answered"), f"by {screen.safe(approval.get('resolved_by', 'nobody'))}")
-        )
+        fields.append((approval.get("resolution", "answered"), f"by {visible(approval.get('resolved_by', 'nobody'))}"))
     if step["result"].get("files") and step["result"]["status"] == "success":
         fields.append(("undo", screen.paint(f"agent-gate revert {step['call_id']}", "dim")))
     if step.get("resources", {}).get("sandbox") == "off" and step["resources"].get("executable"):

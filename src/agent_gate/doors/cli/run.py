@@ -25,6 +25,7 @@ from agent_gate.doors.cli.options import (
 from agent_gate.doors.wire import Exit, exit_of_outcome, exit_of_problem
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Mode
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.model.plan import Plan, PlanStep
@@ -141,7 +142,7 @@ async def _run(
 def _print_end(result: RunResult, steps: int, simulate: bool) -> None:
     status = screen.paint(result.status, "green" if result.status == "completed" else "red")
     if result.problem:
-        made = screen.safe(result.problem)
+        made = visible(result.problem)
     elif simulate:
         made = _counted(result)
     else:

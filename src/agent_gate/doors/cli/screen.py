@@ -10,9 +10,7 @@ from typing import Any, TextIO
 
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
-
-_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
-"""Characters that count as printable and show nothing."""
+from agent_gate.model.visible import visible, visible_difference
 
 _COLOURS = {
     "green": ("allow", "ok", "success", "open", "verified"),
@@ -23,28 +21,19 @@ _COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in wor
 _DIFFERENCE = {"+": "green", "-": "red", "@": "dim"}
 """The colour of a line of a unified diff, by how it begins."""
 _WRAPPED_COLUMNS_MIN = 20
+SIGNATURES_IN_A_LINE_MAX = 3
 HAS_RUN = "The command has run on a copy, and nothing is written yet. It would change:"
 _ANSI = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 
 
-def safe(text: object) -> str:
-    """Text as it can be shown: control and invisible characters, also those that turn lines around, written out."""
-    shown = str(text)
-    if shown.isascii() and shown.isprintable():
-        return shown
-    return "".join(
-        char if char.isprintable() and char not in _BLANK_LETTERS else f"U+{ord(char):04X}" for char in shown
-    )
-
-
 def shortened(text: object, chars_max: int = SHOWN_CHARS_MAX) -> str:
-    shown = safe(text)
-    return shown if len(shown) <= chars_max else f"{shown[: chars_max - 1]}…"
+    return visible(text, chars_max)
 
 
-def safe_lines(text: object) -> str:
-    """As `safe`, but its line breaks stay: for what is shown on lines of its own, such as a diff."""
-    return "\n".join(safe(line.expandtabs()) for line in str(text).split("\n"))
+def signatures(items: Sequence[str]) -> str:
+    """The first of them, on a line."""
+    others = len(items) - SIGNATURES_IN_A_LINE_MAX
+    return "; ".join(map(shortened, items[:SIGNATURES_IN_A_LINE_MAX])) + (f" and {others} more" if others > 0 else "")
 
 
 def count(number: int, one: str, many: str = "") -> str:
@@ -64,6 +53,12 @@ def columns() -> int | None:
     return shutil.get_terminal_size().columns
 
 
+def rows() -> int:
+    import shutil
+
+    return shutil.get_terminal_size().lines
+
+
 def has_colour(stream: TextIO | None) -> bool:
     return on_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -77,11 +72,15 @@ def paint(text: str, style: str = "", stream: TextIO | None = None) -> str:
 def change_lines(changes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Each changed file, and below it its difference."""
     for change in changes:
-        yield f"{paint(change['change'], 'yellow')}  {safe(change['path'])}"
-        # The first two lines of a difference name the file once more.
-        lines = change["diff"].split("\n") if change.get("diff") else []
-        for line in lines[2:] if lines[:1] and lines[0].startswith("--- ") else lines:
-            yield f"  {difference_line(safe(line.expandtabs()))}".rstrip()
+        yield f"{paint(change['change'], 'yellow')}  {visible(change['path'])}"
+        for line in difference_of(change):
+            yield f"  {difference_line(line)}"
+
+
+def difference_of(change: Mapping[str, Any]) -> list[str]:
+    """Without its first two lines, which name the file once more."""
+    lines = visible_difference(change.get("diff") or "")
+    return lines[2:] if lines[0].startswith("--- ") else [] if lines == [""] else lines
 
 
 def failure(data: Json) -> str:
@@ -106,7 +105,7 @@ def say(text: str = "") -> None:
 def warn(text: str) -> None:
     """A line for people that is no part of the answer."""
     if sys.stderr is not None:
-        sys.stderr.write(f"warning: {safe(text)}\n")
+        sys.stderr.write(f"warning: {visible(text)}\n")
 
 
 def write(text: str) -> None:
@@ -151,7 +150,7 @@ def print_table(
 
     Columns named in `whole` are never broken over lines: moments and ids are there to be copied.
     """
-    texts = [["" if cell is None else safe(cell) for cell in row] for row in rows]
+    texts = [["" if cell is None else visible(cell) for cell in row] for row in rows]
     if not texts:
         say(paint(empty, "dim"))
     elif on_terminal(sys.stdout):

@@ -71,8 +71,9 @@ def show_run(
 def _print_step(step: Mapping[str, Any]) -> None:
     result = step["result"]
     number = step["step_index"] + 1 if "step_index" in step else "–"
+    tool, status = screen.shortened(step["tool_name"]), result["status"]
     screen.say()
-    screen.say(f"{ICONS.get(result['status'], '?')} {number}  {step['tool_name']}  {screen.paint(result['status'])}")
+    screen.say(f"{ICONS.get(status, '?')} {number}  {tool}  {screen.paint(status)}")
     screen.print_fields(
         [
             ("call", step["call_id"]),

@@ -21,6 +21,7 @@ from agent_gate.doors.cli.options import (
     existing_database,
 )
 from agent_gate.doors.wire import Exit, exit_of_outcome
+from agent_gate.model.visible import visible, visible_lines
 
 app = commands("A project's state, now and at every moment before.")
 
@@ -50,7 +51,7 @@ def show(
         return Exit.SUCCESS
     made = f", made {found.at} by call {found.call_id}" if found.at else ", the initial state"
     screen.say(screen.paint(f"{project}, version {found.version}{made}", "dim"))
-    screen.say("\n".join(map(screen.safe, screen.encoded(found.document, indent=True).splitlines())))
+    screen.say("\n".join(visible_lines(screen.encoded(found.document, indent=True))[0]))
     return Exit.SUCCESS
 
 
@@ -124,8 +125,8 @@ _SIGNS = {"add": ("+", "green"), "remove": ("-", "red"), "replace": ("~", "yello
 def _print_operation(operation: dict[str, object]) -> None:
     sign, colour = _SIGNS.get(str(operation["op"]), (str(operation["op"]), "yellow"))
     value = f"  {screen.shortened(screen.encoded(operation['value']))}" if "value" in operation else ""
-    source = f"  from {screen.safe(operation['from'])}" if "from" in operation else ""
-    screen.say(f"{screen.paint(sign, colour)} {screen.safe(operation['path']) or '(the whole state)'}{value}{source}")
+    source = f"  from {visible(operation['from'])}" if "from" in operation else ""
+    screen.say(f"{screen.paint(sign, colour)} {visible(operation['path']) or '(the whole state)'}{value}{source}")
 
 
 @app.command(epilog=examples("agent-gate state revert 01JCZ4… -p policy.yaml"))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from agent_gate import Approver, Gate, GateError
-from agent_gate.doors.cli import person, screen
-from agent_gate.doors.cli.screen import HAS_RUN
+from agent_gate.doors.cli import person
+from agent_gate.doors.cli.asked import Asked, in_full, in_short
+from agent_gate.doors.cli.frame import COLUMNS_MIN, ROWS_MIN
 from agent_gate.model.approval import Question
 from agent_gate.model.policy import Policy
+from agent_gate.model.visible import visible
 from agent_gate.sandbox.child import readable
 
 LINE_BYTES_MAX = 4096
 """A terminal hands over no longer line."""
+REST_S = 0.3
+"""Keys that are on their way while a question is drawn were meant for something else."""
 
 
 class TerminalNotifier:
@@ -40,43 +45,72 @@ class TerminalNotifier:
         if task is not None and by != self._who.id:
             task.cancel()
             await asyncio.wait({task})
-            print(f"\nno longer asked: {resolution}{f' by {screen.safe(by)}' if by else ''}", file=sys.stderr)
+            print(f"\nno longer asked: {resolution}{f' by {visible(by)}' if by else ''}", file=sys.stderr)
 
     async def _answer(self, question: Question) -> None:
         assert self.gate is not None
         async with self._turn:
             self._hand_over(True)
             try:
-                show(question)
-                approve = await _says_yes("Allow it?")
+                approve = await _agrees(Asked.by(question))
             finally:
                 self._hand_over(False)
         try:
             await self.gate.answer(question.call_id, approve=approve, by=self._who, nonce=question.nonce)
         except GateError as error:
-            print(f"agent-gate: {screen.safe(error)}", file=sys.stderr)
+            print(f"agent-gate: {visible(error)}", file=sys.stderr)
 
 
-async def _says_yes(question: str) -> bool:
-    """A line of the terminal, waited for without a thread: one that waits for a line cannot be ended."""
-    print(f"{question} {person.CHOICES} ", end="", file=sys.stderr, flush=True)
+async def _agrees(asked: Asked) -> bool:
+    """Show all of it, screen by screen where it is long, and what is asked for last; then take the answer."""
+    columns, rows = _size()
+    if columns < COLUMNS_MIN or rows < ROWS_MIN:
+        _print([f"denied: a terminal of {columns} × {rows} shows no question; {COLUMNS_MIN} × {ROWS_MIN} would do"])
+        return False
+    lines = in_full(asked, columns)
+    if len(lines) >= rows:
+        if not await _reads(lines, rows - 2):
+            return False
+        lines = in_short(asked, columns, rows - 2)
+    _print(lines)
+    return person.means_yes(await _typed(f"╰─ Allow it? {person.CHOICES} "))
+
+
+async def _reads(lines: Sequence[str], rows: int) -> bool:
+    """One screen after the other; whoever has seen enough of it for a no can say so at once."""
+    parts = math.ceil(len(lines) / rows)
+    for number in range(parts):
+        _print(lines[number * rows : (number + 1) * rows])
+        word = await _typed(f"╰─ part {number + 1} of {parts} · Enter: read on · a: all of it · n: deny ")
+        if word is None or word.strip().lower() in ("n", "no"):
+            return False
+        if word.strip().lower() == "a":
+            _print(lines[(number + 1) * rows :])
+            return True
+    return True
+
+
+def _print(lines: Iterable[str]) -> None:
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _size() -> tuple[int, int]:
+    """Of the terminal itself: an environment variable may be out of date, and a line longer than it thinks."""
+    columns, rows = os.get_terminal_size(sys.stderr.fileno())
+    return columns or 80, rows or 24
+
+
+async def _typed(prompt: str) -> str | None:
+    """A line of the terminal, begun after the prompt was shown; None at the end of all lines.
+
+    It is waited for without a thread: one that waits for a line cannot be ended.
+    """
+    await asyncio.sleep(REST_S)
+    person.forget_typed()
+    print(prompt, end="", file=sys.stderr, flush=True)
     await readable(sys.stdin.fileno())
-    return person.means_yes(os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace"))
+    return os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace") or None
 
 
 def may_answer(policy: Policy) -> bool:
     return policy.approvals_at_terminal and person.is_there()
-
-
-def show(question: Question) -> None:
-    """All of it: what cannot be seen cannot be agreed to."""
-    for signature in question.signatures:
-        print(screen.paint("ask", stream=sys.stderr), screen.safe(signature), file=sys.stderr)
-    print(f"  arguments  {screen.safe(screen.encoded(dict(question.given)))}", file=sys.stderr)
-    if question.written is not None:
-        print(f"  {HAS_RUN}", file=sys.stderr)
-    for line in screen.change_lines(question.written or ()):
-        print(f"  {line}", file=sys.stderr)
-    for reason in question.reasons:
-        said = reason.get("text") or reason.get("rule") or ""
-        print(f"  {screen.safe(reason['layer'])}  {screen.safe(said)}", file=sys.stderr)

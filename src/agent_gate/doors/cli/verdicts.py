@@ -11,16 +11,16 @@ from agent_gate.doors.cli.screen import (
     encoded,
     paint,
     print_fields,
-    safe,
-    safe_lines,
     say,
     shortened,
+    signatures,
 )
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
+from agent_gate.model.visible import more, visible, visible_lines
 from agent_gate.policy.check import Checked, Met
 
 SIGNATURES_SHOWN_MAX = 20
@@ -52,17 +52,17 @@ def print_verdict(checked: Checked, tool: str, *, every_layer: bool) -> None:
 def _fields(outcome: Outcome) -> Iterator[tuple[str, str]]:
     rule = next((reason.rule for reason in outcome.reasons if reason.rule), "")
     if rule:
-        yield "rule", safe(rule)
+        yield "rule", visible(rule)
     if outcome.error:
         yield "why", why(outcome.error)
-        yield "to change it", safe(outcome.error.suggestion)
+        yield "to change it", visible(outcome.error.suggestion)
     else:
-        yield "why", safe("; ".join(reason.text for reason in outcome.reasons if reason.text))
+        yield "why", visible("; ".join(reason.text for reason in outcome.reasons if reason.text))
 
 
 def why(problem: Problem) -> str:
     """What happened and its code; a diff that belongs to it follows on lines of its own."""
-    said, *difference = safe_lines(problem.detail).split("\n")
+    said, *difference = visible_lines(problem.detail)[0]
     return "\n".join((f"{said} ({problem.code} {problem.name})", *difference))
 
 
@@ -84,7 +84,7 @@ def _print_layers(trace: Sequence[Reason], every_layer: bool) -> None:
     say(f"  {paint('layers', 'dim')}")
     for reason in speaking:
         answer = (reason.decision.value if reason.decision else "–").ljust(5)
-        said = safe(reason.text or reason.rule)
+        said = visible(reason.text or reason.rule)
         say(f"    {reason.layer.ljust(width)}  {paint(answer)}  {said}".rstrip())
     if silent and not every_layer:
         say(paint(f"    nothing to say: {', '.join(silent)}", "dim"))
@@ -94,23 +94,23 @@ def print_line(checked: Checked, number: int, wish: Wish) -> None:
     """One call of many on one line."""
     outcome = checked.outcome
     decision = (outcome.decision or Decision.DENY).value
-    signature = "  ".join(map(shortened, outcome.signatures)) or shortened(wish.tool) or "–"
+    signature = signatures(outcome.signatures) or shortened(wish.tool) or "–"
     name = shortened(wish.id) or str(number)
-    why = f"  {paint(safe(outcome.error), 'dim')}" if outcome.error else ""
+    why = f"  {paint(visible(outcome.error), 'dim')}" if outcome.error else ""
     say(f"{name.rjust(4)}  {paint(decision.ljust(5))}  {signature}{why}")
 
 
 def print_outcome(outcome: Outcome) -> None:
     """How a call ended."""
-    signature = "  ".join(map(shortened, outcome.signatures))
+    signature = signatures(outcome.signatures)
     say(f"{paint(outcome.status.value)}  {paint(signature, 'bold')}".rstrip())
     print_fields(
         [
-            ("message", safe(outcome.message)),
+            ("message", visible(outcome.message)),
             ("result", _result(outcome.data) if outcome.data is not None else ""),
             (_files_are(outcome), "\n".join(change_lines(outcome.files or ()))),
             ("why", why(outcome.error) if outcome.error else ""),
-            ("to change it", safe(outcome.error.suggestion) if outcome.error else ""),
+            ("to change it", visible(outcome.error.suggestion) if outcome.error else ""),
             ("state", f"version {outcome.state_version}" if outcome.state_version is not None else ""),
             ("snapshot", outcome.snapshot_id),
             ("call", outcome.call_id),
@@ -125,11 +125,12 @@ def _files_are(outcome: Outcome) -> str:
 
 def _result(data: Json) -> str:
     """On one line where it fits there, else as many lines as a screen or two have, none of them endless."""
-    line = safe(encoded(data))
+    line = encoded(data)
     if len(line) <= SHOWN_CHARS_MAX:
-        return line
+        return visible(line)
     lines = encoded(data, indent=True).split("\n")
-    shown = [shortened(line) for line in lines[:RESULT_LINES_MAX]]
-    if len(lines) > len(shown) or any(line.endswith("…") for line in shown):
+    drawn = [visible_lines(line, SHOWN_CHARS_MAX) for line in lines[:RESULT_LINES_MAX]]
+    shown = [f"{first}{more(left_out) if left_out else ''}" for (first, *_), left_out in drawn]
+    if len(lines) > len(shown) or any(left_out for _, left_out in drawn):
         shown.append(f"… {count(len(lines), 'line')} in all; --json prints them whole")
     return "\n".join(shown)

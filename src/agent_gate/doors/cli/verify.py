@@ -10,6 +10,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, database_path, examples
 from agent_gate.doors.wire import Exit
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.history.findings import Report
@@ -57,14 +58,14 @@ def _print(report: Report, db: str) -> None:
     entries, projects = _entries(report.entries), screen.count(report.projects, "project")
     screen.say(f"{word}  {db}: {entries} in {projects}")
     for finding in report.problems:
-        screen.say(f"  {screen.paint('✗', 'red')} {screen.safe(finding)}")
+        screen.say(f"  {screen.paint('✗', 'red')} {visible(finding)}")
     if report.more_problems:
         screen.say(f"  and {report.more_problems} more")
     notes = [
         f"{screen.count(report.erased, 'body', 'bodies')} erased, as the ledger says itself" if report.erased else "",
         ANCHOR_ADVICE.get(report.anchor, "") if report.ok and report.entries else "",
         *(
-            f"the last {_entries(count)} of project `{screen.safe(project)}` not anchored yet"
+            f"the last {_entries(count)} of project `{visible(project)}` not anchored yet"
             for project, count in report.unanchored.items()
         ),
         *(f"{jump}, entry {jump.seq} of `_gate`, {jump.at}" for jump in report.clock_jumps),

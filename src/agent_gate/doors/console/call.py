@@ -10,8 +10,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_gate.doors.console.frame import Visit
-from agent_gate.doors.console.shown import Step, arguments, steps
+from agent_gate.desk import OpenQuestion
+from agent_gate.doors.console.frame import Visit, address
+from agent_gate.doors.console.shown import Step, arguments, markup, plain, steps
 from agent_gate.doors.console.stages import Stage, stages_of
 from agent_gate.doors.console.undo import submit_for, tell_outcome
 from agent_gate.history import query, state
@@ -19,11 +20,15 @@ from agent_gate.ledger.chain import GENESIS, header_bytes, link
 from agent_gate.ledger.reader import one_moment, row_of
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
-from agent_gate.model.errors import GateError
+from agent_gate.model.errors import GateError, ToolError
+from agent_gate.model.limits import CONSOLE_VALUE_CHARS_MAX
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import drawn
 from agent_gate.ports import Hand
+
+_PLACE_DIGITS_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Story:
 
 async def show(visit: Visit) -> Response:
     story = await visit.console.read(_story, visit.request.path_params["call_id"])
+    if visit.asked("of"):
+        return await _show_text(visit, story)
     hand = visit.hall.gate.tools.find(story.first.tool or "")
     sensitive = tuple(hand.declaration.sensitive) if hand else ()
     opened = await visit.hall.desk.question(story.first.call_id or "")
@@ -62,6 +69,48 @@ async def show(visit: Visit) -> Response:
         is_open=opened is not None,
         can_undo=_can_undo(story, hand),
     )
+
+
+async def _show_text(visit: Visit, story: Story) -> Response:
+    """The rest of what was too long for another page, part by part."""
+    call_id, of, name = story.first.call_id or "", visit.asked("of"), visit.request.query_params.get("name", "")
+    opened = await visit.hall.desk.question(call_id)
+    text = plain(_part(story, opened, of, name))
+    start = _place(visit.asked("from"))
+    made = drawn(text[start:], CONSOLE_VALUE_CHARS_MAX, in_a_file=True)
+    return await visit.page(
+        "text.html",
+        call_id=call_id,
+        chars=len(text),
+        end=max(start, len(text) - made.left_out),
+        here=address("calls", call_id, of=of, name=name),
+        is_open=opened is not None,
+        part=markup(made),
+        start=start,
+        title=f"{of}: {name}" if name else of,
+        tool=story.first.tool,
+    )
+
+
+def _part(story: Story, opened: OpenQuestion | None, of: str, name: str) -> Json:
+    """The arguments and names of an open question as they were put; else what the record has."""
+    outcome = story.outcome
+    signatures = opened.question.signatures if opened else outcome.signatures if outcome else ()
+    whole: dict[str, Json] = {
+        "args": opened.question.args if opened else story.args,
+        "changes": outcome.state_diff if outcome else None,
+        "files": outcome.files if outcome else None,
+        "result": story.data,
+        "signatures": {str(number): signature for number, signature in enumerate(signatures)},
+    }
+    value = whole.get(of)
+    if value is None or (name and not (isinstance(value, Mapping) and name in value)):
+        raise ToolError("the call has no such part", code=2002, suggestion="go there from the call's page")
+    return value[name] if name else list(value.values()) if of == "signatures" else value
+
+
+def _place(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _PLACE_DIGITS_MAX else 0
 
 
 def _can_undo(story: Story, hand: Hand | None) -> bool:

@@ -14,7 +14,7 @@ from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import CONSOLE_FORESIGHT_S
+from agent_gate.model.limits import CONSOLE_FORESIGHT_S, CONSOLE_PARTS_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Effect, Mode
 
@@ -69,9 +69,11 @@ def _written(changes: Sequence[Mapping[str, Any]]) -> Foresight:
 
 def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> Foresight:
     if effect is Effect.NONE or outcome.state_diff is not None:
-        changed = steps(outcome.state_diff or (), before)
-        count = f"{len(changed)} change{'' if len(changed) == 1 else 's'}" if changed else "No change"
-        return Foresight(f"{count} to the state; nothing outside the gate is touched.", changed)
+        diff = outcome.state_diff or ()
+        count = f"{len(diff)} change{'' if len(diff) == 1 else 's'}" if diff else "No change"
+        first = f"; the first {CONSOLE_PARTS_MAX} of them" if len(diff) > CONSOLE_PARTS_MAX else ""
+        text = f"{count} to the state{first}; nothing outside the gate is touched."
+        return Foresight(text, steps(diff[:CONSOLE_PARTS_MAX], before))
     data = outcome.data if isinstance(outcome.data, Mapping) else {}
     if "changes" in data:
         changes = data["changes"]

@@ -26,7 +26,9 @@ from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.history import inbox
 from agent_gate.model.approval import Approver
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.visible import visible
+from agent_gate.model.limits import CONSOLE_PARTS_MAX, CONSOLE_VALUE_CHARS_MAX
+from agent_gate.model.tool import Json
+from agent_gate.model.visible import more, visible_lines
 
 T = TypeVar("T")
 Handler: TypeAlias = Callable[["Visit"], Awaitable[Response]]
@@ -162,9 +164,11 @@ class Visit:
             "notices": [] if AUTOMATIC in self.request.headers else self.session.take_notices(),
             "now": self.now,
             "place": template.removesuffix(".html"),
+            "room": shown.Room(),
             "version": __version__,
         }
-        return self.console.answer(template, {**frame, **context}, status)
+        # Not on the loop: others wait there while a page of a large call is made.
+        return await asyncio.to_thread(self.console.answer, template, {**frame, **context}, status)
 
     async def problem(self, problem: Problem) -> Response:
         return await self.page("problem.html", http_status_of_problem(problem), problem=problem)
@@ -218,20 +222,39 @@ def templates(assets: Assets) -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    environment.globals.update(asset=assets.url, address=address)
+    environment.globals.update(asset=assets.url, address=address, parts_max=CONSOLE_PARTS_MAX)
     environment.filters.update(
-        agent_text=shown.agent_text,
+        agent_text=_agent_text,
+        as_typed=shown.as_typed,
         brief=shown.brief,
-        diff_lines=shown.diff_lines,
+        diff_lines=_diff_lines,
         moment=shown.moment,
         size=shown.size_of,
         span=shown.span,
         time_of_day=shown.time_of_day,
-        value=shown.value_shown,
+        value=_value,
     )
     return environment
 
 
+@jinja2.pass_context
+def _agent_text(page: jinja2.runtime.Context, text: str, rest: str = "") -> Markup:
+    return shown.agent_text(text, page.get("room"), rest)
+
+
+@jinja2.pass_context
+def _value(page: jinja2.runtime.Context, value: Json, rest: str = "") -> Markup:
+    return shown.value_shown(value, page.get("room"), rest)
+
+
+@jinja2.pass_context
+def _diff_lines(page: jinja2.runtime.Context, diff: str) -> list[tuple[str, Markup]]:
+    return shown.diff_lines(diff, page.get("room"))
+
+
 def _visible(value: object) -> object:
     """Every text on every page, so that none has to be thought of; markup of ours has been through it already."""
-    return value if isinstance(value, Markup) else visible(str(value))
+    if isinstance(value, Markup):
+        return value
+    lines, left_out = visible_lines(str(value), CONSOLE_VALUE_CHARS_MAX)
+    return "\n".join(lines) + (more(left_out) if left_out else "")

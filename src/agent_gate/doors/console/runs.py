@@ -29,7 +29,7 @@ async def show(visit: Visit) -> Response:
 
 async def show_report(visit: Visit) -> Response:
     """The report as `agent-gate report --format html` writes it: one page that can be kept."""
-    page = report_page.render(await visit.console.read(_report, visit))
+    page = await visit.console.read(lambda reader: report_page.render(_report(reader, visit)))
     return HTMLResponse(page, headers={**HEADERS, "content-security-policy": _REPORT_POLICY})
 
 

@@ -3,78 +3,93 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 import jsonpointer
+import orjson
 from markupsafe import Markup, escape
 
-from agent_gate.model.limits import SHOWN_CHARS_MAX
+from agent_gate.model.invisible import is_invisible
+from agent_gate.model.limits import CONSOLE_PAGE_CHARS_MAX, CONSOLE_VALUE_CHARS_MAX, SHOWN_CHARS_MAX
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import visible
+from agent_gate.model.visible import Drawn, Kind, drawn, written_out
 
 LINES_AT_A_GLANCE = 12
 CHARS_AT_A_GLANCE = 600
 
-_BLANKS_MIN, _EMPTY_LINES_MIN = 41, 6
-"""Fewer are indentation and paragraphs; more push what follows out of sight."""
 _ABSENT = object()
 
 
-def agent_text(text: str) -> Markup:
-    """Text of an agent: markup is data, what is invisible is written out, and blanks cannot push anything away."""
-    return Markup("").join(_pieces(text))
+class Room:
+    """How much text of agents one page still takes; the rest is shown on request."""
+
+    def __init__(self, chars: int = CONSOLE_PAGE_CHARS_MAX) -> None:
+        self._chars = chars
+
+    def draw(self, text: str, *, in_a_file: bool = False) -> Drawn:
+        made = drawn(text, min(self._chars, CONSOLE_VALUE_CHARS_MAX), in_a_file=in_a_file)
+        self._chars -= sum(len(piece.text) for piece in made.pieces)
+        return made
 
 
-_BLANK = r" \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
-_ODD = re.compile(
-    rf"(?P<newlines>\n[ \t\n]{{{_EMPTY_LINES_MIN - 1},}}(?=\n|\Z))"
-    rf"|(?P<blanks>[{_BLANK}]{{{_BLANKS_MIN},}})"
-    rf"|(?P<other>[^!-~\n{_BLANK}]+)"
-)
+def agent_text(text: str, room: Room | None = None, rest: str = "") -> Markup:
+    """Text of an agent on one line; `rest` is where the rest of it can be read: an address, or a command."""
+    made = (room or Room()).draw(text)
+    return markup(made) + more(len(text), made.left_out, rest)
 
 
-def _pieces(text: str) -> Iterator[Markup]:
-    place = 0
-    for odd in _ODD.finditer(text):
-        yield escape(text[place : odd.start()])
-        place = odd.end()
-        if odd["newlines"]:
-            yield _mark(f"{odd[0].count(chr(10))} line breaks")
-        elif odd["blanks"]:
-            yield _mark(f"{len(odd[0])} blanks")
-        elif visible(odd[0]) == odd[0]:
-            yield escape(odd[0])
-        else:
-            yield from map(_character, odd[0])
-    yield escape(text[place:])
+def value_shown(value: Json, room: Room | None = None, rest: str = "") -> Markup:
+    """A value on lines of its own."""
+    text = plain(value)
+    made = (room or Room()).draw(text, in_a_file=True)
+    return markup(made) + more(len(text), made.left_out, rest)
 
 
-def _character(character: str) -> Markup:
-    shown = visible(character)
-    return escape(shown) if shown == character else _mark(shown)
+def markup(made: Drawn) -> Markup:
+    """Markup of agents is data; what was written out is marked, what runs from right to left is isolated."""
+    return Markup("".join(f"{_TAGS[kind][0]}{escape(text)}{_TAGS[kind][1]}" for kind, text, _ in made.pieces))  # noqa: S704 -- every part is escaped
 
 
-def _mark(what: str) -> Markup:
-    return Markup('<span class="odd">{}</span>').format(what)
+_TAGS = {
+    Kind.PLAIN: ("", ""),
+    Kind.ODD: ('<span class="odd">', "</span>"),
+    Kind.TURNED: ("<bdi>", "</bdi>"),
+    Kind.BREAK: ("", ""),
+}
+
+
+def more(chars: int, left_out: int, rest: str) -> Markup:
+    if not left_out:
+        return Markup("")
+    told = f"… {left_out:,} more characters"
+    if rest.startswith("/"):
+        return Markup('<a class="more" href="{}&amp;from={}">{}</a>').format(rest, chars - left_out, told)
+    return Markup('<span class="more">{}{}</span>').format(told, f": {rest}" if rest else "")
+
+
+def as_typed(text: str) -> Markup:
+    """What a person typed, to be gone on with: its blanks, tabs and breaks stay what they are."""
+    return escape("".join(one if one in "\n\t\r" or not is_invisible(one) else written_out(one) for one in text))
 
 
 def brief(text: str) -> Markup:
     """The beginning of a text, for a list whose rows lead to the whole."""
-    return agent_text(text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…")
+    made = drawn(text, SHOWN_CHARS_MAX)
+    return markup(made) + ("…" if made.left_out else "")
 
 
 def plain(value: Json) -> str:
     """A value as text: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def value_shown(value: Json) -> Markup:
-    return agent_text(plain(value))
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:  # a number too large for it, or a text with half a character
+        return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +186,16 @@ def _value_at(document: Json, path: str) -> Json:
         return _ABSENT
 
 
-def diff_lines(diff: str) -> list[tuple[str, Markup]]:
-    """(class, text) of each line of a unified diff."""
-    return [(_class_of(line), agent_text(line)) for line in diff.split("\n")]
+def diff_lines(diff: str, room: Room | None = None) -> list[tuple[str, Markup]]:
+    """(class, text) of each line of a unified diff: behind its sign it is a line of a file."""
+    room, lines = room or Room(), diff.split("\n")
+    shown: list[tuple[str, Markup]] = []
+    for number, line in enumerate(lines):
+        made = room.draw(line[1:], in_a_file=True)
+        shown.append((_class_of(line), escape(line[:1]) + markup(made)))
+        if made.left_out:
+            return [*shown, ("place", escape(f"… {len(lines) - number:,} more lines"))]
+    return shown
 
 
 def _class_of(line: str) -> str:

@@ -13,12 +13,13 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.limits import HOME_PHONE_LINE_CHARS, HOME_PHONE_LINES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import visible
+from agent_gate.model.visible import drawn, visible, written_out
 
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
-_ACTIVE = re.compile(r"[<&\\\n\t]|\{(?=[{%#])|[^\S\n]{2,}|\A[^\S\n]|[^\S\n]\Z")
-"""What is read on the way: templates by Home Assistant, HTML and `\\n` by the Android app, blanks by either."""
+_ACTIVE = re.compile(r"[<&\\]|\{(?=[{%#])")
+"""What is read on the way: templates by Home Assistant, HTML and `\\n` by the Android app."""
+_CHARS_MAX = HOME_PHONE_LINES_MAX * HOME_PHONE_LINE_CHARS
 _TITLE_CHARS_MAX, _SIGNATURE_CHARS_MAX, _STANDING_CHARS_MAX = 40, 100, 300
 
 
@@ -31,41 +32,55 @@ class Notice:
 
 
 def render(question: Question, approved_by: Sequence[str] = ()) -> Notice:
-    about = list(_about(question))
-    tool, height = plain(question.tool), sum(map(_height, about))
+    about = _all_that_fits(_about(question))
+    tool = plain(question.tool)
     standing = _cut(" ".join(_standing(question, approved_by)), _STANDING_CHARS_MAX)
-    if height <= HOME_PHONE_LINES_MAX:
+    if about is not None:
         return Notice(_cut(f"Allow {tool}?", _TITLE_CHARS_MAX), "\n".join((*about, standing)), True)
     text = (
-        f"{_asker(question)} asks for more than can be shown here in full ({height} lines, {HOME_PHONE_LINES_MAX} fit),"
+        f"{_asker(question)} asks for more than can be shown here in full ({HOME_PHONE_LINES_MAX} lines fit),"
         " so it can only be denied here. Read and answer it in the console, or with `agent-gate pending`.\n"
-        f"{_FRAME}{_cut(plain(question.signatures[0]), _SIGNATURE_CHARS_MAX)}"
+        f"{_FRAME}{_cut(plain(question.signatures[0], _SIGNATURE_CHARS_MAX), _SIGNATURE_CHARS_MAX)}"
     )
     return Notice(_cut(f"To be read: {tool}", _TITLE_CHARS_MAX), f"{text}\n{standing}", False)
 
 
-def plain(text: str) -> str:
+def _all_that_fits(lines: Iterator[str | None]) -> list[str] | None:
+    """No line is looked at beyond those that fit; None stands for one that does not."""
+    fitting, room = [], HOME_PHONE_LINES_MAX
+    for line in lines:
+        room -= _height(line or "")
+        if line is None or room < 0:
+            return None
+        fitting.append(line)
+    return fitting
+
+
+def plain(text: str, chars_max: int = _CHARS_MAX) -> str:
     """One line that says the same wherever it is read: nothing in it is a template, markup, a break or out of sight."""
-    return _ACTIVE.sub(_written_out, visible(text))
+    return _passive(visible(text, chars_max))
 
 
-def _written_out(found: re.Match[str]) -> str:
-    name = f"U+{ord(found[0][0]):04X}"
-    return name if len(found[0]) == 1 else f"{name}×{len(found[0])}"
+def _passive(line: str) -> str:
+    return _ACTIVE.sub(lambda found: written_out(found[0]), line)
 
 
-def _about(question: Question) -> Iterator[str]:
+def _framed(text: str) -> str | None:
+    """Whole, or not at all."""
+    shown = drawn(text, _CHARS_MAX)
+    return None if shown.left_out else f"{_FRAME}{_passive(shown.text)}"
+
+
+def _about(question: Question) -> Iterator[str | None]:
     yield f"{_asker(question)} asks:"
-    for signature in question.signatures:
-        yield f"{_FRAME}{plain(signature)}"
+    yield from map(_framed, question.signatures)
     for name in _sensitive_first(question):
-        yield f"{_FRAME}{plain(_named(name, question.args[name]))}"
+        yield _framed(_named(name, question.args[name]))
     if question.written is not None:
         yield "It has run on a copy, and would write:"
     for change in question.written or ():
-        told = f"{change['change']} {change['path']}"
-        yield f"{_FRAME}{plain(told)}"
-        yield from (f"{_FRAME}{plain(line)}" for line in change.get("diff", "").split("\n") if line)
+        yield _framed(f"{change['change']} {change['path']}")
+        yield from (_framed(line) for line in change.get("diff", "").split("\n") if line)
 
 
 def _asker(question: Question) -> str:

@@ -77,4 +77,4 @@ def _who(question: Question, approvers: Sequence[Approver]) -> str:
 
 
 def one_line(text: str) -> str:
-    return " ".join(visible(text).split())
+    return visible(" ".join(text.split()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,14 +10,13 @@ from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.limits import SHOWN_CHARS_MAX, TELEGRAM_TEXT_UNITS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import visible
+from agent_gate.model.visible import Drawn, drawn, visible, visible_difference
 
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
 _STANDING_UNITS_MAX = 640
 _ABOUT_UNITS_MAX = TELEGRAM_TEXT_UNITS_MAX - _STANDING_UNITS_MAX - 2
 """Whatever is to be said of approvals so far: whether a call fits does not depend on it."""
-_LONG_BLANKS = re.compile(r"[^\S\n]{33,}")
 _CUT_ARGUMENTS_MAX = 8
 _CUT_SIGNATURES_MAX = 3
 _CUT_CHARS_MAX = 100
@@ -37,16 +35,27 @@ class Rendered:
 def render(question: Question, approved_by: Sequence[str] = (), *, elsewhere: str = ELSEWHERE) -> Rendered:
     """The message about an open question; `elsewhere` says where a call is shown that is too long for it."""
     standing = _fitted("\n".join(_standing(question, approved_by)), _STANDING_UNITS_MAX)
-    about = "\n".join(_in_full(question))
-    if units(about) <= _ABOUT_UNITS_MAX:
+    about = _all_that_fits(_in_full(question), _ABOUT_UNITS_MAX)
+    if about is not None:
         return Rendered(f"{about}\n\n{standing}", True, about)
     notice = (
-        f"This call is too long to be shown here in full ({units(about)} characters, {_ABOUT_UNITS_MAX} fit),"
+        f"This call is too long to be shown here in full (at most {_ABOUT_UNITS_MAX} characters fit),"
         f" so it can only be denied here. Read and answer it in {elsewhere}."
     )
     room = TELEGRAM_TEXT_UNITS_MAX - units(f"{notice}\n\n\n\n{standing}")
     about = _fitted("\n".join(_in_short(question)), room)
     return Rendered(f"{notice}\n\n{about}\n\n{standing}", False, about)
+
+
+def _all_that_fits(lines: Iterable[str | None], units_max: int) -> str | None:
+    """No line is looked at beyond those that fit; None stands for one that does not."""
+    fitting, room = [], units_max + 1
+    for line in lines:
+        room -= units(line or "") + 1
+        if line is None or room < 0:
+            return None
+        fitting.append(line)
+    return "\n".join(fitting)
 
 
 def closed(headline: str, about: str) -> str:
@@ -61,8 +70,7 @@ def units(text: str) -> int:
 
 def one_line(text: str, chars_max: int = SHOWN_CHARS_MAX) -> str:
     """Text that may hold anything, as a part of a line of ours."""
-    line = _unbroken(text)
-    return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
+    return visible(text, chars_max)
 
 
 def moment(at: float) -> str:
@@ -70,20 +78,21 @@ def moment(at: float) -> str:
     return iso(at)[:19].replace("T", " ") + " UTC"
 
 
-def _in_full(question: Question) -> Iterator[str]:
+def _in_full(question: Question) -> Iterator[str | None]:
     yield from _heading(question)
     yield "Will do:"
     for signature in question.signatures:
-        yield from _framed(signature)
+        yield from _framed(drawn(signature, _ABOUT_UNITS_MAX))
     yield "Arguments, as the agent gave them:" if question.given else "Arguments: none"
     for name, value in _sensitive_first(question):
-        yield f"{_unbroken(name)}{_mark(question, name)}{_kind(value)}:"
-        yield from _framed(_text(value))
+        label = drawn(name, _ABOUT_UNITS_MAX)
+        yield None if label.left_out else f"{label.text}{_mark(question, name)}{_kind(value)}:"
+        yield from _framed(drawn(_text(value), _ABOUT_UNITS_MAX, in_a_file=True))
     if question.written is not None:
         yield "The command has run on a copy; nothing is written yet. It would write:"
     for change in question.written or ():
-        yield from _framed(f"{change['change']} {change['path']}")
-        yield from _framed(change.get("diff", ""))
+        yield from _framed(drawn(f"{change['change']} {change['path']}", _ABOUT_UNITS_MAX))
+        yield from (f"{_FRAME}{line}" for line in visible_difference(change.get("diff", "")))
     yield from _reasons(question)
 
 
@@ -120,11 +129,12 @@ def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
     yield f"Answer before {moment(question.expires_at)}"
 
 
-def _reasons(question: Question) -> Iterator[str]:
+def _reasons(question: Question) -> Iterator[str | None]:
     if question.reasons:
         yield "Why a person is asked:"
     for reason in question.reasons:
-        yield from _framed(": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key))))
+        said = ": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key)))
+        yield from _framed(drawn(said, _ABOUT_UNITS_MAX))
 
 
 def _sensitive_first(question: Question) -> list[tuple[str, Json]]:
@@ -149,17 +159,10 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else canonical(value).decode()
 
 
-def _framed(text: str) -> Iterable[str]:
-    return (f"{_FRAME}{line}" for line in _shown(text).split("\n"))
-
-
-def _shown(text: str) -> str:
-    """Nothing invisible in it, nor blanks that push the rest out of sight."""
-    return _LONG_BLANKS.sub(lambda found: f"U+{ord(found[0][0]):04X}×{len(found[0])}", visible(text))
-
-
-def _unbroken(text: str) -> str:
-    return _shown(text).replace("\n", "U+000A").replace("\t", "U+0009")
+def _framed(shown: Drawn) -> Iterator[str | None]:
+    if shown.left_out:
+        yield None
+    yield from (f"{_FRAME}{line}" for line in shown.text.split("\n"))
 
 
 def _shortened(text: str) -> str:

@@ -10,9 +10,10 @@ from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import CommandGuard
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
+from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.guards.command_text import Words, words_of
-from agent_gate.policy.guards.paths import PathRules, printable
+from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Refused, Use, is_wrapper, program_named
 from agent_gate.policy.guards.tokens import DenyTokens
 from agent_gate.policy.layers import Answer, ask, deny
@@ -325,4 +326,4 @@ def _no(code: int, detail: str, suggestion: str, rule: str = "") -> Answer:
 
 
 def _quoted(text: str) -> str:
-    return f"`{shown(printable(text))}`"
+    return f"`{shown(visible(text))}`"

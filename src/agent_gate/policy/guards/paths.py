@@ -11,6 +11,7 @@ from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import PathGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
+from agent_gate.model.visible import visible
 from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, literal
 from agent_gate.policy.guards.surroundings import Surroundings, covering
 from agent_gate.policy.layers import Answer, ask, deny
@@ -187,7 +188,7 @@ class FileGuard:
         if path is None:
             return deny("guard", 1001, f"nobody has looked where the path of `{self._rules.tool}` leads")
         if self._rules.tool == "fs.write" and path.endswith("/.git"):
-            detail = f"`{printable(path)}` would lead git to another repository's settings"
+            detail = f"`{visible(path)}` would lead git to another repository's settings"
             return deny("guard", 1002, detail, "write another file")
         return self._rules.judge_or_ask(path, facts.found, bound.args["path"])
 
@@ -208,7 +209,7 @@ class RevertGuard:
 
     def _judge(self, path: str, found: Mapping[str, Json]) -> Answer:
         if self._rules is None:
-            detail = f"`{printable(path)}` would be written, and `fs.write` has no section under tools: in the policy"
+            detail = f"`{visible(path)}` would be written, and `fs.write` has no section under tools: in the policy"
             return deny("guard", 1001, detail, 'add `tools: {fs.write: {allow_paths: ["./out/**"]}}`')
         answer = self._rules.judge_or_ask(path, found)
         return _SILENT if answer[0].decision is Decision.ALLOW else answer
@@ -219,14 +220,7 @@ _SILENT: Answer = Reason("guard"), None
 
 def _shown(path: str, given: str) -> str:
     """The real name, and the agent's own word for it where that is another."""
-    real = shown(printable(path))
+    real = shown(visible(path))
     if not given or path == given or path.endswith(f"/{given.removeprefix('./')}"):
         return f"`{real}`"
-    return f"`{shown(printable(given))}` (really `{real}`)"
-
-
-def printable(text: str) -> str:
-    """On one line, with control, bidirectional and other invisible characters written out."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else f"U+{ord(char):04X}" for char in text)
+    return f"`{shown(visible(given))}` (really `{real}`)"

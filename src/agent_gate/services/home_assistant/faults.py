@@ -12,6 +12,7 @@ Lost                       what a connection says of its own end, before anybody
 from __future__ import annotations
 
 from agent_gate.model.errors import ToolError
+from agent_gate.model.visible import visible
 
 _CHARS_MAX = 1_000
 
@@ -52,5 +53,4 @@ class Lost(Exception):
 
 def one_line(text: str) -> str:
     """What a server says, fit for a message."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in text[: 2 * _CHARS_MAX])
-    return " ".join(shown.split())[:_CHARS_MAX]
+    return visible(" ".join(text[: 2 * _CHARS_MAX].split()), _CHARS_MAX)

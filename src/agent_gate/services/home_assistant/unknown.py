@@ -10,6 +10,7 @@ from os.path import commonprefix
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_NAME_CHARS_MAX, HOME_NAMES_COMPARED_CLOSELY_MAX, HOME_NAMES_COMPARED_MAX
+from agent_gate.model.visible import visible
 from agent_gate.services.home_assistant.home import Home
 
 NAMED_MAX = 3
@@ -77,5 +78,4 @@ def _likely(wanted: str, names: Collection[str]) -> Collection[str]:
 
 def shown(name: str) -> str:
     """As it may stand in a message."""
-    cut = name[:HOME_NAME_CHARS_MAX]
-    return cut if cut.isprintable() else cut.encode("unicode_escape").decode()
+    return visible(name, HOME_NAME_CHARS_MAX)

@@ -23,7 +23,7 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 from agent_gate.ports import Proposal
 from agent_gate.sandbox.choice import Sandbox
 from agent_gate.sandbox.command import Access, Command, Finished, Limits
@@ -167,7 +167,7 @@ def _refuse_bad_directory(looked: Looked) -> None:
     here = looked.targets.get(".")
     if "cwd" in looked.resources and here is not None and here.kind != "directory":
         kind = "does not exist" if here.kind == "absent" else f"is a {here.kind}"
-        raise ToolError(f"cwd `{printable(here.path)}` {kind}", code=2002, suggestion="name a directory")
+        raise ToolError(f"cwd `{visible(here.path)}` {kind}", code=2002, suggestion="name a directory")
 
 
 def _limits(policy: Policy, timeout_s: float | None) -> Limits:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent_gate.model.limits import FOREIGN_FILES_LOOKED_AT_MAX
 from agent_gate.model.tool import Json
-from agent_gate.policy.guards.paths import printable
+from agent_gate.model.visible import visible
 from agent_gate.sandbox.command import Finished
 
 _FOREIGN = b"Value too large for defined data type"
@@ -24,12 +24,12 @@ def hint(finished: Finished, writable: Sequence[str]) -> Mapping[str, Json]:
     said = finished.stderr + finished.stdout
     if _FOREIGN in said:
         path = next(_foreign(writable, said), None)
-        which = f"`{printable(path)}` belongs" if path else "a file belongs"
+        which = f"`{visible(path)}` belongs" if path else "a file belongs"
         text = f"{which} to another user or group, and cannot be changed in a layer: give it to the gate's user"
         return {"hint": f"{text}, or write `writes: direct` under shell.run"}
     if _MOVED in said:
         path = _moved(writable, said)
-        which = f"`{printable(path)}` was there before, and such a directory" if path else "a directory of before"
+        which = f"`{visible(path)}` was there before, and such a directory" if path else "a directory of before"
         text = f"{which} cannot be renamed in a layer: copy it and remove the old one"
         return {"hint": f"{text}, or write `writes: direct` under shell.run"}
     return {}

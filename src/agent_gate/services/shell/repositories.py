@@ -17,8 +17,9 @@ from agent_gate.bindings.repository import (
 )
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
 from agent_gate.policy.guards.path_patterns import normal
-from agent_gate.policy.guards.paths import PathRules, printable
+from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.pathspecs import NotCovered, excluded, inverted
 from agent_gate.policy.guards.programs import Use
 from agent_gate.policy.guards.programs.git_revisions import Tracked, is_pathspec
@@ -79,7 +80,7 @@ def look_at_repository(looked: Looked, use: Use, policy: Policy, around: Surroun
         if looked.repository is not None and line.shape is not Shape.PLAIN:
             _set_words(looked, line, looked.repository, policy, around)
     except (NoRepository, _Refusal) as why:
-        looked.found["repository_refused"] = printable(str(why))
+        looked.found["repository_refused"] = visible(str(why))
 
 
 def _judge(repository: Repository, line: Line, policy: Policy, around: Surroundings) -> None:

@@ -41,7 +41,7 @@ def test_arguments_are_shown_in_full_the_sensitive_ones_first_and_with_their_kin
     assert notice.complete
     assert notice.text == (
         "bot of carol in home asks:\n│ t(5)\n│ to: anna\n│ n (JSON): 5\n│ s: 5\n│ e (empty)\n"
-        '│ d (JSON): {"a":[1,"x"]}\n│ "s: 5U+005Cn": 6\nAnswer before 2026-03-04 12:15 UTC.'
+        '│ d (JSON): {"a":[1,"x"]}\n│ "s: 5⟨U+005C⟩n": 6\nAnswer before 2026-03-04 12:15 UTC.'
     )
 
 
@@ -53,10 +53,18 @@ def test_what_takes_more_lines_than_a_phone_shows_is_not_complete() -> None:
     assert not render(a_question(args={f"a{n}": 1 for n in range(8)}, signatures=("t",))).complete
 
 
+def test_what_stands_behind_an_endless_run_is_not_agreed_to_unseen() -> None:
+    for run in (" ", "\u200b", "\n", "\u0336", "\u2068"):
+        for text in (run * 100_000 + "rm", run * 1_000_000 + "rm"):
+            for question in (a_question(args={"x": text}), a_question(signatures=(text,))):
+                notice = render(question)
+                assert not notice.complete or "rm" in notice.text
+
+
 def test_a_call_that_does_not_fit_is_told_by_its_size_and_the_place_where_it_can_be_read() -> None:
     notice = render(a_question(args={"text": "x" * 5_000}, signatures=("t(" + "y" * 500 + ")",)))
     assert notice.title == "To be read: mail.send"
-    assert "(156 lines, 9 fit), so it can only be denied here." in notice.text
+    assert "(9 lines fit), so it can only be denied here." in notice.text
     assert "the console, or with `agent-gate pending`" in notice.text
     assert len(notice.text) < 700
 

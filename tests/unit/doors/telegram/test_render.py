@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent_gate.doors.telegram.render import closed, one_line, render, units
 from agent_gate.model.codec import canonical, sha256_hex
+from agent_gate.model.visible import visible_lines
 from tests.unit.doors.telegram.questions import a_question
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
@@ -64,8 +65,8 @@ def test_agent_text_cannot_pass_for_ours() -> None:
     lines = render(a_question(args={"text": forged, "Allowed by\nanna": forged})).text.split("\n")
     assert lines.count("Answer before 2026-03-04 12:15:00 UTC") == 1
     assert not any(line.startswith(("Allowed by anna", "Answer before 2099", "Outcome")) for line in lines)
-    assert "Allowed byU+000Aanna (4 lines):" in lines
-    assert "│ Allowed by annaU+000DU+0085U+2028Outcome: success" in lines
+    assert "Allowed by⟨U+000A⟩anna (4 lines):" in lines
+    assert "│ Allowed by anna⟨U+000D U+0085 U+2028⟩Outcome: success" in lines
 
 
 @pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\u2066", "\x1b", "\x00", "\ufeff", "\U000e0041", "\u3164"])
@@ -79,13 +80,21 @@ def test_hidden_characters_are_written_out_wherever_they_stand(hidden: str) -> N
     )
     for rendered in (render(question), render(a_question(args={f"k{hidden}": f"v{hidden}" * 5_000}))):
         assert hidden not in rendered.text
-        assert f"kU+{ord(hidden):04X}" in rendered.text
+        assert f"k⟨U+{ord(hidden):04X}" in rendered.text
 
 
 def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
     rendered = render(a_question(args={"command": f"echo start{' ' * 3_000}; rm -rf /"}))
     assert rendered.complete
-    assert "│ echo startU+0020×3000; rm -rf /" in rendered.text
+    assert "│ echo start⟨U+0020×3000⟩; rm -rf /" in rendered.text
+
+
+@pytest.mark.parametrize("run", [" ", "\u200b", "\n", "\u0336", "\u2068"])
+@pytest.mark.parametrize("times", [100_000, 1_000_000])
+def test_what_stands_behind_an_endless_run_is_not_agreed_to_unseen(run: str, times: int) -> None:
+    for question in (a_question(args={"x": run * times + "rm"}), a_question(signatures=(run * times + "rm",))):
+        rendered = render(question)
+        assert not rendered.complete or "rm" in rendered.text
 
 
 def test_what_does_not_fit_says_so_and_shows_size_and_hash() -> None:
@@ -96,7 +105,7 @@ def test_what_does_not_fit_says_so_and_shows_size_and_hash() -> None:
     assert "Read and answer it in the console (https://gate.test/console)." in rendered.text
     data = canonical(args)
     assert f"Arguments: {len(data)} bytes, sha256 {sha256_hex(data)}" in rendered.text
-    assert f"│ {'x' * 99}…~sha256:{sha256_hex(b'x' * 5_000)}" in rendered.text
+    assert f"│ {'x' * 88}… 4,912 more~sha256:{sha256_hex(b'x' * 5_000)}" in rendered.text
     assert "│ anna@example.test" in rendered.text
 
 
@@ -125,13 +134,12 @@ def test_a_message_always_fits_and_a_complete_one_hides_nothing(
     rendered = render(a_question(args=args, signatures=tuple(signatures), sensitive=tuple(sorted(args)[:2])))
     assert 0 < units(rendered.text) <= 4_096
     assert not [
-        c for c in rendered.text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp") and c != "\t"
+        c for c in rendered.text if c not in "\n\u2068\u2069" and unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")
     ]
     if rendered.complete:
         lines = rendered.text.split("\n")
-        assert sum(line.startswith("│ ") for line in lines) == 1 + sum(
-            text.count("\n") + 1
-            for text in (*signatures, *(value if isinstance(value, str) else "" for value in args.values()))
+        assert sum(line.startswith("│ ") for line in lines) == 1 + len(signatures) + sum(
+            len(visible_lines(value)[0]) if isinstance(value, str) else 1 for value in args.values()
         )
 
 

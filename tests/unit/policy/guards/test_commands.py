@@ -149,7 +149,7 @@ def test_a_deny_token_is_named() -> None:
         "token_denied: the command holds `rm -rf`, which deny_tokens of shell.run denies;"
         " leave it out, or remove the token there"
     )
-    assert said(["echo", "a\nb"], deny_tokens=("\n",)).startswith("token_denied: the command holds `U+000A`")
+    assert said(["echo", "a\nb"], deny_tokens=("\n",)).startswith("token_denied: the command holds `⟨U+000A⟩`")
 
 
 def test_a_token_is_sought_in_the_text_before_quotes_are_undone_and_in_the_words_after() -> None:

@@ -84,7 +84,7 @@ def test_the_agents_own_word_is_shown_where_it_is_another_name() -> None:
 
 
 def test_invisible_characters_of_a_path_are_written_out() -> None:
-    assert said(rules(), "/etc/\u202ea\nb").startswith("path_denied: `/etc/U+202EaU+000Ab` is outside")
+    assert said(rules(), "/etc/\u202ea\nb").startswith("path_denied: `/etc/⟨U+202E⟩a⟨U+000A⟩b` is outside")
 
 
 def test_a_long_path_is_cut_in_messages() -> None:
