@@ -122,6 +122,23 @@ def normalise(value: Json, *, bytes_max: int = ARGS_BYTES_MAX, depth_max: int = 
     return plain, data
 
 
+def weight(value: Json, enough: int) -> int:
+    """At least so many bytes are needed to write a value; counting ends where it is more than enough."""
+    total, waiting = 0, [value]
+    while waiting and total <= enough:
+        found = waiting.pop()
+        total += 1
+        if type(found) is str:
+            total += len(found) + 1
+        elif type(found) is list:
+            total += len(found)
+            waiting += found
+        elif type(found) is dict:
+            total += 4 * len(found) + sum(map(len, found))
+            waiting += found.values()
+    return total
+
+
 def parse(raw: bytes | str, *, bytes_max: int = MESSAGE_BYTES_MAX, depth_max: int = JSON_DEPTH_MAX) -> Json:
     """The value of a message from outside, or CodecError; bounded before anything is built."""
     if len(raw) > bytes_max:

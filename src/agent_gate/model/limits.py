@@ -4,6 +4,8 @@ MESSAGE_BYTES_MAX = 1_048_576
 ARGS_BYTES_MAX = 1_048_576
 JSON_DEPTH_MAX = 64
 INTEGER_MAX = 2**53 - 1
+INDEX_DIGITS_MAX = 10
+"""Of a place in a list; more digits name none that there could be, and reading thousands of them takes long."""
 IDENTIFIER_CHARS_MAX = 200
 """Agent, project, request and tool names."""
 TOKEN_CHARS_MAX = 4_096
@@ -27,6 +29,8 @@ EXPRESSION_STEPS_MAX = 10_000
 EXPRESSION_RESULT_CHARS_MAX = 10_000
 
 PLAN_STEPS_MAX = 10_000
+RUN_RESULTS_BYTES_MAX = 64 * 1_048_576
+"""What the steps of one plan of an agent's may reach together: all of it is kept until the run is answered."""
 REBIND_TRIES_MAX = 20
 """How often a call may be bound again because the state moved under it."""
 JOIN_POLLS_MAX = 1_000
