@@ -13,6 +13,8 @@ TOKEN_CHARS_MAX = 4_096
 OUTPUT_BYTES_MAX = 16 * 1_048_576
 STATE_BYTES_MAX = 4 * 1_048_576
 STATE_DIFF_OPS_MAX = 10_000
+STATE_DIFF_PATHS_CHARS_MAX = 1_048_576
+"""Of all paths of a difference together: a long key stands in every path below it."""
 SIGNATURES_MAX = 1_000
 
 YAML_BYTES_MAX = 1_048_576

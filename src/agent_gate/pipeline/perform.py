@@ -8,7 +8,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TypeVar
 
-import jsonpatch
 import orjson
 from msgspec import structs
 
@@ -16,10 +15,11 @@ from agent_gate.model import record
 from agent_gate.model.call import BoundCall
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import CodecError, canonical, sha256_hex
+from agent_gate.model.differences import difference
 from agent_gate.model.ending import Ending, NextState, Output
 from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
+from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, TOOL_TIMEOUT_S
 from agent_gate.model.outcome import SUCCESS, Status
 from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
@@ -171,7 +171,7 @@ class Performer:
         before = canonical(state.document)
         try:
             new = transition(orjson.loads(orjson.dumps(prepared.call.args)), orjson.loads(before))
-            return _changed(state, before, new, schema)
+            return _changed(before, new, schema)
         except BaseException as error:
             return Ending.failed(_problem(error, prepared.declaration), acted=True)
 
@@ -217,7 +217,7 @@ def with_output(data: Json) -> Ending:
     return Ending(SUCCESS, output=Output(data, output, sha256(output).hexdigest()), acted=True)
 
 
-def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
+def _changed(before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
     after = canonical(new.state)
     ending = with_output(new.data)
     if after == before or ending.problem:
@@ -225,9 +225,7 @@ def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[
     problem = _unfit(new.state, after, schema)
     if problem:
         return Ending.failed(problem, acted=True)
-    diff = tuple(jsonpatch.make_patch(state.document, orjson.loads(after)).patch)
-    if len(diff) > STATE_DIFF_OPS_MAX:
-        diff = ({"op": "replace", "path": "", "value": new.state},)
+    diff = tuple(difference(orjson.loads(before), orjson.loads(after)))
     next_state = NextState(after, sha256_hex(after), diff)
     return structs.replace(ending, message=new.message, next_state=next_state)
 

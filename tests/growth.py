@@ -1,0 +1,35 @@
+"""How work grows with its input: counted in lines of our own code that run, so that no clock and no load matters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+SLACK = 1.25
+"""Twice the input may take so many times twice the lines: something is always done once, or for a block."""
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """How many lines of Python the work takes."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG001 -- the shape of a trace function
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    earlier = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(earlier)
+    return lines
+
+
+def grows_linearly(work: Callable[[int], object], size: int) -> bool:
+    """Whether twice the size takes about twice the work, twice over."""
+    counts = [lines_run(lambda times=times: work(size * times)) for times in (1, 2, 4)]
+    return all(later <= 2 * SLACK * earlier + 200 for earlier, later in zip(counts, counts[1:], strict=False))
