@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import jsonpatch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,20 +170,3 @@ async def test_a_call_that_was_held_is_replayed_from_the_arguments_in_its_first_
 
     assert differences(tmp_path / "a.db", {"count.up": note}) == []
     assert inputs == [{"by": 5}]
-
-
-async def test_what_an_earlier_release_took_back_by_another_patch_replays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def by_patch(before: Any, after: Any, now: Any) -> Any:
-        return jsonpatch.make_patch(after, before).apply(now)
-
-    async with gate_at(tmp_path / "a.db") as gate:
-        await gate.call("state.set", path="/list", value=[2, 0, 1])
-        changed = await gate.call("state.set", path="/list", value=[0, 0])
-        await gate.call("state.set", path="/list/-", value=9)
-        assert not (await gate.call("gate.revert", call_id=changed.call_id)).ok
-        monkeypatch.setattr("agent_gate.services.revert.taken_back", by_patch)
-        assert (await gate.call("gate.revert", call_id=changed.call_id)).ok
-        assert (await gate.ledger.state("default")).document == {"list": [2, 0, 1, 9]}
-    assert differences(tmp_path / "a.db") == []
