@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from types import FrameType
 from typing import Any
 
@@ -15,7 +17,7 @@ def lines_run(work: Callable[[], object]) -> int:
     """How many lines of Python the work takes."""
     lines = 0
 
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # noqa: ARG001 -- the shape of a trace function
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal lines
         lines += event == "line"
         return trace
@@ -31,5 +33,5 @@ def lines_run(work: Callable[[], object]) -> int:
 
 def grows_linearly(work: Callable[[int], object], size: int) -> bool:
     """Whether twice the size takes about twice the work, twice over."""
-    counts = [lines_run(lambda times=times: work(size * times)) for times in (1, 2, 4)]
-    return all(later <= 2 * SLACK * earlier + 200 for earlier, later in zip(counts, counts[1:], strict=False))
+    counts = [lines_run(partial(work, size * times)) for times in (1, 2, 4)]
+    return all(later <= 2 * SLACK * earlier + 200 for earlier, later in pairwise(counts))

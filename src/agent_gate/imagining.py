@@ -112,7 +112,7 @@ class Imagining(Way):
             return Ending(Status.PENDING_APPROVAL, message="a person would have to agree")
         if prepared.transition is not None:
             schema = await self.ledger.state_schema(prepared.call.request.project)
-            return self._stages.performer.transit(prepared, state, schema)
+            return await self._stages.performer.transit(prepared, state, schema)
         if with_reads and prepared.declaration.effect is Effect.READ:
             ending = await self._stages.performer.act(prepared)
             assert isinstance(ending, Ending), "what only reads proposes nothing"

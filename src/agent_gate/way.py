@@ -331,7 +331,7 @@ class Way:
                 ):
                     return None
             passage.stages.append(("perform", self.clock.monotonic()))
-            ending = self._stages.performer.transit(prepared, state, schema)
+            ending = await self._stages.performer.transit(prepared, state, schema)
             return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _settle(self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending) -> Outcome:

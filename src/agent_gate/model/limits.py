@@ -71,6 +71,15 @@ CHANGES_SHOWN_CHARS_MAX = 200_000
 """Of all differences that a person is shown of one command."""
 
 BLOCKING_THREADS_MAX = 8
+TRANSITION_THREADS_MAX = 4
+TRANSITION_TIMEOUT_S = 10.0
+"""Of a pure function: its project is locked meanwhile."""
+TRANSITION_ON_LOOP_BYTES_MAX = 16_384
+"""Of arguments and state together; where there are more, also the gate's own pure tools run in a thread."""
+PLACE_WAIT_S = 5.0
+"""How long a call waits for a thread or a command's place before it is refused."""
+PLACES_WAITED_FOR_MAX = 64
+"""By one agent."""
 TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
 NOTIFY_TIMEOUT_S = 10.0
@@ -157,6 +166,8 @@ OUTBOUND_BODY_BYTES_MAX = 1_073_741_824
 LOOKUPS_MAX = 8
 """At once; one that hangs keeps its place."""
 LOOKUP_TIMEOUT_S = 5.0
+LOOKUP_PLACE_WAIT_S = 2.0
+"""Less than that: a name that could not be looked up is told apart from one that nobody knows."""
 POLICY_TIMEOUT_S_MAX = 604_800.0
 """The longest time that a policy can give a tool."""
 

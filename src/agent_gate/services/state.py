@@ -36,6 +36,7 @@ class StateService:
                 tool,
                 self.name,
                 transition=ways[tool.name],
+                is_brief=True,
                 normalise=with_pointer if tool.name in pointers.TOOLS else None,
             )
             for tool in STATE_TOOLS
