@@ -9,18 +9,19 @@ from itertools import pairwise
 from types import FrameType
 from typing import Any
 
+_OURS = "/agent_gate/"
 SLACK = 1.25
 """Twice the input may take so many times twice the lines: something is always done once, or for a block."""
 
 
 def lines_run(work: Callable[[], object]) -> int:
-    """How many lines of Python the work takes."""
+    """How many lines of ours the work takes; those of other packages run too, and are not counted."""
     lines = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal lines
         lines += event == "line"
-        return trace
+        return trace if _OURS in frame.f_code.co_filename else None
 
     earlier = sys.gettrace()
     sys.settrace(trace)

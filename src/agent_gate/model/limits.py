@@ -46,6 +46,7 @@ WRITER_REOPEN_AFTER_S = 0.5
 BUSY_TIMEOUT_S = 60.0
 LOCK_WAIT_S = 60.0
 STATUS_AGE_MAX_S = 0.1
+KEY_BYTES_MAX = 65_536
 WAL_CHECKPOINT_BYTES = 4 * 1_048_576
 ANCHOR_SYNC_INTERVAL_S = 1.0
 ANCHOR_COMPACT_BYTES = 8 * 1_048_576
@@ -152,6 +153,8 @@ TELEGRAM_OVERDUE_S = 120.0
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
 """An older command was meant for a gate that was not there to hear it."""
 
+CERTIFICATE_BYTES_MAX = 1_048_576
+"""Of a file with a certificate and its chain, or with a key."""
 URL_CHARS_MAX = 8_192
 HEADERS_MAX = 64
 HEADERS_CHARS_MAX = 16_384

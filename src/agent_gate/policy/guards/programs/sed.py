@@ -19,7 +19,9 @@ _NUMBERED = "lqQL"
 _NAMED = ":btT"
 _TEXTS = "aic"
 _SUBSTITUTE_FLAGS = "gpiImM0123456789"
-_BRACKET = re.compile(r"\^?\]?(?:\[:[a-z]+:\]|\[\.[^\n]*?\.\]|\[=[^\n]*?=\]|[^\]\n])*\]")
+_CLASS = re.compile(r":[a-z]+:\]")
+_COLLATING = {".": ".]", "=": "=]"}
+"""How `[.` and `[=` within a bracket end."""
 _BLANK = " \t\v\f\r"
 
 
@@ -55,6 +57,8 @@ class _Script:
         self._brackets = brackets
         self._at = 0
         self._depth = 0
+        self._next: dict[str, int] = {}
+        """Where a text was last found to stand next, so that it is looked for once however often it is asked for."""
 
     def check(self) -> None:
         while True:
@@ -135,10 +139,37 @@ class _Script:
                 raise _Malformed("its script has an expression without an end")
 
     def _bracket(self) -> None:
-        found = _BRACKET.match(self._text, self._at)
-        if found is None:
-            raise _Malformed("its script has a bracket without an end")
-        self._at = found.end()
+        if self._peek() == "^":
+            self._at += 1
+        if self._peek() == "]":
+            self._at += 1
+        while True:
+            character = self._take()
+            if character in ("", "\n"):
+                raise _Malformed("its script has a bracket without an end")
+            if character == "]":
+                return
+            if character == "[":
+                self._within_bracket()
+
+    def _within_bracket(self) -> None:
+        """Past a class or a collating element, in which a `]` ends nothing; any other `[` is a character."""
+        named = _CLASS.match(self._text, self._at)
+        if named:
+            self._at = named.end()
+            return
+        closing = _COLLATING.get(self._peek())
+        if closing is None:
+            return
+        end = self._find(closing, self._at + 1)
+        if end < self._find("\n", self._at):
+            self._at = end + len(closing)
+
+    def _find(self, text: str, start: int) -> int:
+        if self._next.get(text, -1) < start:
+            found = self._text.find(text, start)
+            self._next[text] = len(self._text) + (text != "\n") if found < 0 else found
+        return self._next[text]
 
     def _command(self) -> None:
         name = self._take()
