@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from types import FrameType
 from typing import Any
 
 _OURS = "/agent_gate/"
-SLACK = 1.25
-"""Twice the input may take so many times twice the lines: something is always done once, or for a block."""
+TIMES, SLACK = 16, 3
+"""So many times the input may take so many times as much again: squared it would be far more, and a text that is read a
+little further before it is refused is not."""
 
 
 def lines_run(work: Callable[[], object]) -> int:
@@ -33,6 +33,5 @@ def lines_run(work: Callable[[], object]) -> int:
 
 
 def grows_linearly(work: Callable[[int], object], size: int) -> bool:
-    """Whether twice the size takes about twice the work, twice over."""
-    counts = [lines_run(partial(work, size * times)) for times in (1, 2, 4)]
-    return all(later <= 2 * SLACK * earlier + 200 for earlier, later in pairwise(counts))
+    few, many = (lines_run(partial(work, size * times)) for times in (1, TIMES))
+    return many <= TIMES * SLACK * few + 1_000

@@ -114,5 +114,5 @@ def _repeated(reader: Reader, unit: str, times: int) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_reading_grows_with_the_text(name: str) -> None:
     reader = READERS[name]
-    found = [unit for unit in UNITS if not grows_linearly(partial(_repeated, reader, unit), 40)]
+    found = [unit for unit in UNITS if not grows_linearly(partial(_repeated, reader, unit), 30)]
     assert found == []
