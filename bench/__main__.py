@@ -19,7 +19,7 @@ from bench.figure import Figure
 HERE = Path(__file__).parent
 PARTS = (
     "rules", "paths", "urls", "commands", "transactions", "chain", "policy_agent", "ledger", "runs", "trial", "answers",
-    "server", "home_assistant", "startup",
+    "server", "home_assistant", "stalls", "startup",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Effect
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.admit import Admitted, Turned
-from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.decide import decided
 from agent_gate.pipeline.perform import NOT_PERFORMED
 from agent_gate.ports import Prepared
 from agent_gate.way import Way
@@ -52,7 +52,10 @@ class Imagining(Way):
         if isinstance(imagined, Problem):
             return replace(self._refusal(request, imagined), simulated=True), so_far
         prepared, so_far = imagined
-        state, verdict = so_far.state, decide(prepared, self.judge)
+        state, verdict = so_far.state, await decided(prepared, self.judge)
+        if isinstance(verdict, Problem):
+            prepared.release()
+            return replace(self._refusal(request, verdict), simulated=True), so_far
         agreed = as_if_agreed and verdict.decision is Decision.ASK
         try:
             ending = await self._simulated_ending(
@@ -83,7 +86,9 @@ class Imagining(Way):
             return replace(self._refusal(request, imagined), simulated=True), None
         prepared, _ = imagined
         prepared.release()
-        verdict = decide(prepared, self.judge)
+        verdict = await decided(prepared, self.judge)
+        if isinstance(verdict, Problem):
+            return replace(self._refusal(request, verdict), simulated=True), None
         if verdict.problem is not None:
             ending = Ending.denied(verdict.problem)
         else:

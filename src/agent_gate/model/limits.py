@@ -73,6 +73,9 @@ CHANGES_SHOWN_CHARS_MAX = 200_000
 
 BLOCKING_THREADS_MAX = 8
 TRANSITION_THREADS_MAX = 4
+JUDGING_THREADS_MAX = 4
+JUDGED_ON_LOOP_BYTES_MAX = 8_192
+"""Of arguments; the verdict on a call with more is found in a thread."""
 TRANSITION_TIMEOUT_S = 10.0
 """Of a pure function: its project is locked meanwhile."""
 TRANSITION_ON_LOOP_BYTES_MAX = 16_384
@@ -177,6 +180,8 @@ POLICY_TIMEOUT_S_MAX = 604_800.0
 ARGV_WORDS_MAX = 20_000
 WORD_BYTES_MAX = 131_071
 """What the kernel takes of one word; of all together it takes more than a message can hold."""
+SCRIPT_CHARS_MAX = 16_384
+"""Of a program for sed, awk or jq in a word of a command."""
 GIT_COUNT_S = 2.0
 """How long git may take to count what it was kept from showing."""
 SHELL_COMMANDS_MAX = 16

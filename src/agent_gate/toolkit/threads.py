@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from agent_gate.model.limits import BLOCKING_THREADS_MAX, PLACE_WAIT_S, TRANSITION_THREADS_MAX
+from agent_gate.model.limits import BLOCKING_THREADS_MAX, JUDGING_THREADS_MAX, PLACE_WAIT_S, TRANSITION_THREADS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.sharing import Places
 
@@ -52,3 +52,5 @@ class BlockingPool:
 POOL = BlockingPool(BLOCKING_THREADS_MAX, PLACE_WAIT_S)
 TRANSITIONS = BlockingPool(TRANSITION_THREADS_MAX, PLACE_WAIT_S)
 """For pure functions, which a tool that hangs does not keep waiting."""
+JUDGING = BlockingPool(JUDGING_THREADS_MAX, PLACE_WAIT_S)
+"""For verdicts on large calls."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from agent_gate.policy.guards.programs.grammar import Refused, names
+from agent_gate.policy.guards.programs.grammar import Refused, names, refuse_long
 
 _TOKEN = re.compile(
     r"""
@@ -37,7 +37,7 @@ _WORDS = names(
 """Names that are no variables: whether a slash after one of them divides, not every awk agrees upon."""
 _STATES_MAX = 2_000
 _OPEN_MAX = 100
-_TIMES_READ_MAX = 50
+_TIMES_READ_MAX = 8
 """How often a program may be read over, in one way and another, before it counts as one that nobody can read."""
 _UNCERTAIN = "its program cannot be read with certainty"
 
@@ -70,6 +70,7 @@ def check(program: str) -> None:
 
     The names that open a door are refused wherever they stand, in strings too.
     """
+    refuse_long(program)
     forbidden = _FORBIDDEN.search(program) or _FORBIDDEN.search(program.replace("\\\n", ""))
     if forbidden:
         raise Refused(f"its program uses `{forbidden[1]}`")

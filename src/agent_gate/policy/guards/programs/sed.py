@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agent_gate.policy.guards.programs.grammar import Refused, Syntax, Use
+from agent_gate.policy.guards.programs.grammar import Refused, Syntax, Use, refuse_long
 
 # Neither -i, which writes, nor -f, whose script this does not see.
 _SYNTAX = Syntax(
@@ -43,6 +43,7 @@ class _Malformed(Refused):
 
 def _check(text: str) -> None:
     """Versions of sed differ in whether a bracket hides a delimiter; a script must be harmless either way."""
+    refuse_long(text)
     _Script(text, brackets=True).check()
     if "[" in text:
         with suppress(_Malformed):
