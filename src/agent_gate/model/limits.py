@@ -76,7 +76,7 @@ TRANSITION_THREADS_MAX = 4
 JUDGING_THREADS_MAX = 4
 JUDGED_ON_LOOP_BYTES_MAX = 8_192
 """Of arguments; the verdict on a call with more is found in a thread."""
-TRANSITION_TIMEOUT_S = 10.0
+TRANSITION_TIMEOUT_S = 30.0
 """Of a pure function: its project is locked meanwhile."""
 TRANSITION_ON_LOOP_BYTES_MAX = 16_384
 """Of arguments and state together; where there are more, also the gate's own pure tools run in a thread."""

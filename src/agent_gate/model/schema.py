@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import jsonschema_rs
 
+from agent_gate.model.codec import weight
 from agent_gate.model.tool import Json
 
 COMPLAINT_CHARS_MAX = 500
 ARGUMENTS_NAMED_MAX = 20
+_ALL_TOLD_BYTES_MAX = 2_048
 
 
 def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Callable[[Json], str | None]:
@@ -22,13 +24,25 @@ def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Calla
     def validate(value: Json) -> str | None:
         if compiled.is_valid(value):
             return None
-        problems = []
-        for error in compiled.iter_errors(value):
-            place = ".".join(str(part) for part in error.instance_path)
-            problems.append(f"{place}: {error.message}" if place else error.message)
-        return " ".join("; ".join(problems).split())[:COMPLAINT_CHARS_MAX]
+        return " ".join("; ".join(map(_told, _errors(compiled, value))).split())[:COMPLAINT_CHARS_MAX]
 
     return validate
+
+
+def _errors(compiled: jsonschema_rs.Validator, value: Json) -> Sequence[jsonschema_rs.ValidationError]:
+    """All of them for a small value; of a large one the first, because it may have one in each of its many parts."""
+    if weight(value, _ALL_TOLD_BYTES_MAX) <= _ALL_TOLD_BYTES_MAX:
+        return list(compiled.iter_errors(value))
+    try:
+        compiled.validate(value)
+    except jsonschema_rs.ValidationError as error:
+        return [error]
+    raise AssertionError("what is not valid has an error")
+
+
+def _told(error: jsonschema_rs.ValidationError) -> str:
+    place = ".".join(str(part) for part in error.instance_path)
+    return f"{place}: {error.message}" if place else error.message
 
 
 def arguments_named(schema: Mapping[str, Json]) -> str:

@@ -57,7 +57,8 @@ class Binder:
             return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
         try:
             if hand.normalise:
-                args, args_json = hand.normalise(args), None
+                given, args = args, hand.normalise(args)
+                args_json = args_json if args is given else None
             binding = (
                 await self._binding(hand.bind, request, args, judge)
                 if hand.bind

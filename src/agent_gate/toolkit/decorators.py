@@ -93,7 +93,7 @@ def transition(
 ) -> Callable[[Function], Function]:
     """Make a pure tool of `(inputs, state) -> (new_state, message)`; it works on copies and touches nothing else.
 
-    It runs in a bounded thread pool, for 10 s unless `timeout_s` says otherwise; its project waits meanwhile.
+    It runs in a bounded thread pool, for 30 s unless `timeout_s` says otherwise; its project waits meanwhile.
     """
 
     def decorate(function: Function) -> Function:
