@@ -12,7 +12,7 @@ from agent_gate.model.tool import Json
 COMPLAINT_CHARS_MAX = 500
 ARGUMENTS_NAMED_MAX = 20
 _EXPLAINED_BYTES_MAX = 16_384
-"""A larger value may be wrong in each of its many parts, and to find out why takes far longer than to find that it is."""
+"""A larger value may be wrong in each of its many parts; to say why takes far longer than to find that it is."""
 _UNEXPLAINED = "it does not fit its schema, and is too large to say where; try with less"
 
 

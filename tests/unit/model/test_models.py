@@ -19,6 +19,7 @@ from agent_gate import (
     ToolRequest,
     ToolResult,
 )
+from agent_gate.model.schema import validator
 
 
 @pytest.mark.parametrize(
