@@ -19,7 +19,7 @@ from bench.figure import Figure
 HERE = Path(__file__).parent
 PARTS = (
     "rules", "paths", "urls", "commands", "transactions", "chain", "policy_agent", "ledger", "runs", "trial", "answers",
-    "drawing", "server", "home_assistant", "startup",
+    "drawing", "server", "home_assistant", "stalls", "startup",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Effect
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.admit import Admitted, Turned
-from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.decide import decided
 from agent_gate.pipeline.perform import NOT_PERFORMED
 from agent_gate.ports import Prepared
 from agent_gate.way import Way
@@ -55,7 +55,10 @@ class Imagining(Way):
         if isinstance(imagined, Problem):
             return replace(self._refusal(request, imagined), simulated=True), so_far
         prepared, so_far = imagined
-        state, verdict = so_far.state, decide(prepared, self.judge)
+        state, verdict = so_far.state, await decided(prepared, self.judge)
+        if isinstance(verdict, Problem):
+            prepared.release()
+            return replace(self._refusal(request, verdict), simulated=True), so_far
         agreed = as_if_agreed and verdict.decision is Decision.ASK
         try:
             ending = await self._simulated_ending(
@@ -87,7 +90,9 @@ class Imagining(Way):
             return replace(self._refusal(request, imagined), simulated=True), None
         prepared, _ = imagined
         prepared.release()
-        verdict = decide(prepared, self.judge)
+        verdict = await decided(prepared, self.judge)
+        if isinstance(verdict, Problem):
+            return replace(self._refusal(request, verdict), simulated=True), None
         if verdict.problem is not None:
             ending = Ending.denied(verdict.problem)
         else:
@@ -124,7 +129,7 @@ class Imagining(Way):
             return Ending(Status.SUCCESS, message=NOT_PERFORMED)
         if prepared.transition is not None:
             schema = await self.ledger.state_schema(prepared.call.request.project)
-            return self._stages.performer.transit(prepared, state, schema)
+            return await self._stages.performer.transit(prepared, state, schema)
         if with_reads and prepared.declaration.effect is Effect.READ:
             ending = await self._stages.performer.act(prepared)
             assert isinstance(ending, Ending), "what only reads proposes nothing"

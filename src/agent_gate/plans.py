@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,9 +13,10 @@ from msgspec import structs
 
 from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
-from agent_gate.model.codec import canonical, sha256_hex
+from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
 from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
 from agent_gate.model.errors import PlanValidationError, Problem, StorageError
+from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
@@ -24,6 +26,13 @@ from agent_gate.runtime import Gate, mode_named
 
 Result = TypeVar("Result")
 
+UNREACHED = 3004
+TOO_MUCH = Problem(
+    2005,
+    f"the steps of the run have reached more than {RUN_RESULTS_BYTES_MAX} bytes together",
+    "split the plan, or let its steps reach less",
+    "perform",
+)
 BROKEN_OFF = Problem(1020, "the run was broken off by whoever started it", "run it again")
 
 OnStep: TypeAlias = Callable[[int, PlanStep, Outcome], None]
@@ -110,6 +119,7 @@ class _Run:
         self._data: dict[str, Json] = {}
         """What earlier steps with an id reached."""
         self._begun = False
+        self._bytes_left: float = math.inf if self._is_the_owners() else RUN_RESULTS_BYTES_MAX
         timeout_s = gate.judge.policy.global_timeout_seconds
         self._deadline = None if timeout_s is None else gate.clock.monotonic() + timeout_s
 
@@ -118,7 +128,7 @@ class _Run:
         try:
             await _in_any_case(self._begin())
             if problem is None:
-                await self._steps(fail_fast)
+                problem = await self._steps(fail_fast)
         except asyncio.CancelledError:
             await _in_any_case(self._break_off())
             raise
@@ -127,8 +137,10 @@ class _Run:
             raise
         return await _in_any_case(self._end(problem))
 
-    async def _steps(self, fail_fast: bool) -> None:
+    async def _steps(self, fail_fast: bool) -> Problem | None:
         for index, step in enumerate(self._plan.steps):
+            if self._bytes_left < 0:
+                return TOO_MUCH
             if self._on_begin:
                 self._on_begin(index, step)
             args, missing = self._args(step)
@@ -137,6 +149,7 @@ class _Run:
             self._reached(index, step, outcome)
             if fail_fast and not outcome.ok:
                 break
+        return None
 
     async def _break_off(self) -> None:
         """What the step that runs comes to is on record before the end of the run is; no other step is attempted."""
@@ -154,12 +167,13 @@ class _Run:
             return RunResult(self._run_id, "failed", (), problem)
         so_far: Imagined | None = None
         for index, step in enumerate(self._plan.steps):
+            if self._bytes_left < 0:
+                return RunResult(self._run_id, "failed", tuple(self._outcomes), TOO_MUCH)
             if self._on_begin:
                 self._on_begin(index, step)
             args, missing = self._args(step)
             if missing:
-                unknown = replace(missing, code=2007, suggestion="")
-                outcome = Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True)
+                outcome = _simulated(missing)
             else:
                 request = self._request(index, step, args)
                 outcome, so_far = await self._gate.simulate(
@@ -172,14 +186,20 @@ class _Run:
 
     def _reached(self, index: int, step: PlanStep, outcome: Outcome) -> None:
         self._outcomes.append(outcome)
+        self._bytes_left -= weight(
+            [outcome.data, outcome.state_diff and list(outcome.state_diff)], RUN_RESULTS_BYTES_MAX
+        )
         if step.id and outcome.ok and outcome.data is not None:
             self._data[step.id] = outcome.data
         if self._on_step:
             self._on_step(index, step, outcome)
 
+    def _is_the_owners(self) -> bool:
+        """Without a mode, such a run has no limits of its own."""
+        return self._mode is None and self._agent is self._gate.agent
+
     def _too_many_steps(self) -> Problem | None:
-        """A run of the owner's without a mode has no limit of its own."""
-        if self._mode is None and self._agent is self._gate.agent:
+        if self._is_the_owners():
             return None
         named, own = CallRequest(self._agent, "", {}, mode=self._mode).modes
         limits, steps = self._gate.judge.policy.limits.steps, len(self._plan.steps)
@@ -193,11 +213,14 @@ class _Run:
     def _args(self, step: PlanStep) -> tuple[Mapping[str, Json], Problem | None]:
         """The step's arguments with what earlier steps reached, and what is wrong where one of them did not."""
         references = References(self._data)
-        args = references.filled(dict(step.args))
+        try:
+            args = references.filled(dict(step.args))
+        except CodecError as error:
+            return {}, Problem(2002, f"`{step.tool}` with what it refers to is {error}", "refer to less", "admit")
         if not references.missing:
             return args, None
         detail = f"`{step.tool}` refers to {', '.join(references.missing)}, which no earlier step reached"
-        return args, Problem(3004, detail, "let an earlier step with that id succeed", "bind")
+        return args, Problem(UNREACHED, detail, "let an earlier step with that id succeed", "bind")
 
     def _request(self, index: int, step: PlanStep, args: Mapping[str, Json]) -> CallRequest:
         return CallRequest(
@@ -268,6 +291,14 @@ class _Run:
             status=status,
         )
         return await self._gate.ledger.commit(structs.replace(work, entries=(draft,)))
+
+
+def _simulated(missing: Problem) -> Outcome:
+    """Of a step whose arguments nobody has: what an earlier one would have reached is unknown, not wrong."""
+    if missing.code != UNREACHED:
+        return Outcome(call_id="", status=Status.ERROR, error=missing, simulated=True)
+    unknown = replace(missing, code=2007, suggestion="")
+    return Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True)
 
 
 async def _in_any_case(work: Coroutine[Any, Any, Result]) -> Result:

@@ -488,6 +488,8 @@ class Hand:
     """Effects `read` and `write`."""
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
+    is_brief: bool = False
+    """Whether its transition takes time by the size of arguments and state alone: small ones need no thread."""
     bind: Bind | None = None
     """For tools whose signature is more than their arguments; it may ask the judge before it looks further."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None

@@ -35,7 +35,7 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import ASK, Decision, Verdict
 from agent_gate.passage import Judged, Passage, covers, refusal, run_timeout, still_open
 from agent_gate.pipeline.admit import closed_problem, other_arguments
-from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.decide import decided
 from agent_gate.pipeline.hold import NEWS_WAIT_S, Resolution
 from agent_gate.pipeline.perform import needs_intent
 from agent_gate.policy.judge import Judge
@@ -133,7 +133,7 @@ class Way:
         if passage.grant:
             passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
         judge = self.judge
-        judged = self._decide(passage, await self._bind(passage, judge), judge)
+        judged = await self._decide(passage, await self._bind(passage, judge), judge)
         del judge  # a call that is held keeps no policy
         if isinstance(judged, Problem):
             return await self._unjudged(passage, judged)
@@ -166,7 +166,7 @@ class Way:
     async def _judge(self, passage: Passage, state: ProjectState | None = None) -> Judged | Problem:
         """Bind and decide, under one policy."""
         judge = self.judge
-        return self._decide(passage, await self._bind(passage, judge, state), judge)
+        return await self._decide(passage, await self._bind(passage, judge, state), judge)
 
     def _bind(self, passage: Passage, judge: Judge, state: ProjectState | None = None) -> Awaitable[Prepared | Problem]:
         passage.release()
@@ -175,7 +175,7 @@ class Way:
         args_json, passage.args_json = passage.args_json, None
         return self._stages.binder.bind(passage.request, passage.args, passage.call_id, judge, state, own, args_json)
 
-    def _decide(self, passage: Passage, prepared: Prepared | Problem, judge: Judge) -> Judged | Problem:
+    async def _decide(self, passage: Passage, prepared: Prepared | Problem, judge: Judge) -> Judged | Problem:
         """What a person has agreed to must still be what would be done."""
         if isinstance(prepared, Problem):
             return prepared
@@ -183,7 +183,8 @@ class Way:
         passage.stages.append(("decide", self.clock.monotonic()))
         if passage.question is not None and passage.question.bound_hash != prepared.call.bound_hash:
             return Problem(1015, "changed since shown: the approval is void", "make the call again", "hold")
-        return prepared, decide(prepared, judge)
+        verdict = await decided(prepared, judge)
+        return verdict if isinstance(verdict, Problem) else (prepared, verdict)
 
     async def _unjudged(self, passage: Passage, problem: Problem) -> Outcome:
         """A call that could not be judged; one that was already shown to a person ends as what was shown."""
@@ -332,7 +333,7 @@ class Way:
                 ):
                     return None
             passage.stages.append(("perform", self.clock.monotonic()))
-            ending = self._stages.performer.transit(prepared, state, schema)
+            ending = await self._stages.performer.transit(prepared, state, schema)
             return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _settle(self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending) -> Outcome:

@@ -20,11 +20,12 @@ from agent_gate import Gate, Outcome, load_policy
 from agent_gate.bindings.surroundings import look_around
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.ledger.reader import open_reader
+from agent_gate.model.limits import SHELL_COMMANDS_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
 from agent_gate.sandbox.choice import Choice
 from tests.attacks.swapping import swapped
-from tests.gates import a_gate, approve, code_of, entries, kinds_of, outcome_of, pending, until
+from tests.gates import a_gate, agent, approve, code_of, entries, kinds_of, outcome_of, pending, until
 
 NAMES = ["ls", "cat", "grep", "git", "sleep", "yes", "printf", "echo", "find", "sed", "awk", "sort", "wc"]
 SHELL: dict[str, Any] = {
@@ -316,3 +317,21 @@ asyncio.run(main())
     lines = [line for command in _ONE_PROGRAM for line in [command] * (2 if command in _COUNTED else 1)]
     wanted = [Path(os.path.realpath(f"/usr/bin/{line.split()[0]}")).name for line in lines]
     assert ran == ["true", *wanted], "the first is the trial of the sandbox"
+
+
+async def test_commands_of_one_agent_leave_places_for_another(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_gate.services.shell.service.PLACE_WAIT_S", 0.01)
+    async with gate_at(work) as gate:
+        sleeping = [
+            asyncio.create_task(gate.call("shell.run", argv=["sleep", "19"], agent=agent("one"), request_id=f"s{n}"))
+            for n in range(SHELL_COMMANDS_MAX)
+        ]
+        done, running = await asyncio.wait(sleeping, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        while len(running) > SHELL_COMMANDS_MAX // 2:
+            done, running = await asyncio.wait(running, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+            assert done, "half of them are refused"
+            assert [code_of(task.result()) for task in done] == [2006] * len(done)
+        assert data_of(await gate.call("shell.run", argv=["echo", "two"], agent=agent("two")))["stdout"] == "two\n"
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)

@@ -9,10 +9,22 @@ from typing import Any
 
 import pytest
 
-from agent_gate import Tool, ToolContext, ToolError, ToolOutput, load_plan, load_policy, open_gate, run_plan, tool
+from agent_gate import (
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolOutput,
+    load_plan,
+    load_policy,
+    open_gate,
+    run_plan,
+    tool,
+    transition,
+)
+from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
-from tests.gates import ALLOW_ALL, a_gate, agent, code_of, entries, kinds_of, soon
+from tests.gates import ALLOW_ALL, a_gate, agent, code_of, entries, kinds_of, projects, soon
 
 BOSS = agent("boss", roles=("admin",))
 
@@ -225,3 +237,68 @@ async def test_a_call_that_did_not_succeed_is_not_undone_blindly(tmp_path: Path)
 def test_a_read_has_nothing_to_undo() -> None:
     with pytest.raises(ValueError, match="changes nothing that could be undone"):
         shelf([], effect="read")
+
+
+async def test_a_pure_function_that_takes_long_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    @transition("think.long", timeout_s=60)
+    def think(_: dict[str, Json], state: Json) -> tuple[Json, str]:
+        go.wait(20)
+        return {**state, "thought": True}, "done"
+
+    async with a_gate(tmp_path, ALLOW_ALL, think, agent=agent("boss", projects=("*",))) as gate:
+        await projects(gate).create("other")
+        thinking = asyncio.create_task(gate.call("think.long"))
+        assert (await soon(gate.call("state.set", path="/a", value=1, project="other"))).ok
+        assert not thinking.done()
+        go.set()
+        assert (await soon(thinking)).state_diff == ({"op": "add", "path": "/thought", "value": True},)
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+async def test_a_pure_function_that_does_not_end_in_time_changes_nothing(tmp_path: Path, simulate: bool) -> None:
+    go = threading.Event()
+
+    @transition("think.forever", timeout_s=0.05)
+    def think(_: dict[str, Json], state: Json) -> tuple[Json, str]:
+        go.wait(20)
+        return {**state, "thought": True}, "done"
+
+    async with a_gate(tmp_path, ALLOW_ALL, think) as gate:
+        request = CallRequest(gate.agent, "think.forever", {})
+        outcome = (await gate.simulate(request))[0] if simulate else await gate.submit(request)
+        go.set()
+        assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2004)
+        assert outcome.error is not None
+        assert "it has not acted" in outcome.error.detail
+        assert (await gate.ledger.state("default")).document == {}
+
+
+@pytest.mark.parametrize("error", [StopIteration("end"), SystemExit(3), ValueError("bad"), RecursionError("deep")])
+async def test_what_a_pure_function_raises_in_its_thread_is_its_failure(tmp_path: Path, error: BaseException) -> None:
+    @transition("think.badly")
+    def think(_: dict[str, Json], __: Json) -> tuple[Json, str]:
+        raise error
+
+    async with a_gate(tmp_path, ALLOW_ALL, think) as gate:
+        assert code_of(await gate.call("think.badly")) == 2003
+
+
+async def test_blocking_tools_of_one_agent_leave_threads_for_another(tmp_path: Path) -> None:
+    go = threading.Event()
+
+    @tool("wait.here", effect="read", cost=0)
+    def wait_here() -> None:
+        go.wait(20)
+
+    @tool("say.hello", effect="read", cost=0)
+    def hello() -> str:
+        return "hello"
+
+    async with a_gate(tmp_path, ALLOW_ALL, wait_here, hello) as gate:
+        waiting = [asyncio.create_task(gate.call("wait.here", agent=agent("one"))) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        assert (await soon(gate.call("say.hello", agent=agent("two")))).data == "hello"
+        go.set()
+        assert all([(await soon(task)).ok for task in waiting])

@@ -269,3 +269,42 @@ async def test_a_run_in_a_project_that_is_not_there_writes_only_its_refusal(tmp_
             assert (result.status, codes(result)) == ("failed", [code])
         assert entries(gate, "run") == []
         assert [row["body"]["error"]["code"] for row in entries(gate, "settled")] == [6003, 1017]
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+async def test_what_references_would_fill_in_is_counted_before_it_is(tmp_path: Path, simulate: bool) -> None:
+    large = plan(
+        PlanStep("state.set", {"path": "/large", "value": "x" * 10_000}),
+        PlanStep("state.get", {"path": "/large"}, "g"),
+        PlanStep("state.set", {"path": "/many", "value": ["${steps.g.data}"] * 10_000}),
+    )
+    async with a_gate(tmp_path, ALLOW_ALL) as gate:
+        result = await run_plan(gate, large, simulate=simulate)
+        assert (result.status, codes(result)) == ("failed", [None, None, 2002])
+        assert "larger than 1048576 bytes" in str(result.outcomes[-1].error)
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+async def test_a_place_of_thousands_of_digits_is_nowhere(tmp_path: Path, simulate: bool) -> None:
+    odd = plan(
+        PlanStep("state.set", {"path": "/list", "value": [1]}),
+        PlanStep("state.get", {"path": "/list"}, "g"),
+        PlanStep("state.set", {"path": "/it", "value": f"${{steps.g.data.{'9' * 5_000}}}"}),
+    )
+    async with a_gate(tmp_path, ALLOW_ALL) as gate:
+        result = await run_plan(gate, odd, simulate=simulate)
+        assert codes(result) == [None, None, 2007 if simulate else 3004]
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+async def test_the_results_of_an_agents_run_are_bounded_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: bool
+) -> None:
+    monkeypatch.setattr("agent_gate.plans.RUN_RESULTS_BYTES_MAX", 5_000)
+    steps = plan(PlanStep("state.set", {"path": "/a", "value": "x" * 2_000}), *["state.get"] * 9)
+    async with a_gate(tmp_path, ALLOW_ALL) as gate:
+        result = await run_plan(gate, steps, agent=agent("one"), simulate=simulate)
+        assert (result.status, codes(result)) == ("failed", [None] * 3)
+        assert result.problem is not None
+        assert result.problem.code == 2005
+        assert (await run_plan(gate, steps, simulate=simulate)).status == "completed"

@@ -141,3 +141,15 @@ async def test_reading_the_state_makes_no_new_version(tmp_path: Path) -> None:
         outcome = await gate.call("state.get")
         assert (outcome.state_version, outcome.state_diff, outcome.snapshot_id) == (0, (), None)
         assert rows(gate, "SELECT * FROM snapshots") == []
+
+
+async def test_copies_of_copies_end_before_they_fill_the_memory(tmp_path: Path) -> None:
+    doubling = [{"op": "copy", "from": "", "path": f"/{n}"} for n in range(1000)]
+    async with a_gate(tmp_path, ALLOW_ALL) as gate:
+        await gate.call("state.set", path="/text", value="x" * 1_000)
+        outcome = await gate.call("state.patch", patch=doubling)
+        assert (code_of(outcome), outcome.error and outcome.error.detail) == (
+            2005,
+            "the patch copies more than 4194304 bytes",
+        )
+        assert (await gate.call("state.patch", patch=doubling[:3])).ok

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
+import jsonpatch
 import pytest
 
 from agent_gate import Gate
+from agent_gate.history.replay import replay_transitions
+from agent_gate.ledger.reader import open_reader
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
+from agent_gate.services.state import StateService
 from tests.gates import (
     ALLOW_ALL,
     a_gate,
@@ -147,3 +152,25 @@ async def test_a_revert_must_fit_the_project_s_schema_and_can_itself_be_undone(t
         assert await state(gate) == {"x": 1}
         assert (await gate.call("gate.revert", call_id=back.call_id)).ok
         assert await state(gate) == {"x": 2}
+
+
+async def test_what_an_earlier_release_took_back_by_another_patch_replays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+
+    def by_patch(before: Json, after: Json, now: Json) -> Json:
+        return jsonpatch.make_patch(after, before).apply(now)
+
+    async with a_gate(tmp_path, ALLOW_ALL, agent=ADMIN) as gate:
+        await set_to(gate, [2, 0, 1])
+        changed = await set_to(gate, [0, 0])
+        await set_to(gate, 9, "x.-")
+        refused = await gate.call("gate.revert", call_id=changed.call_id)
+        assert refused.error is not None
+        assert refused.error.detail == f"`/x/2` has changed since call `{changed.call_id}`"
+        monkeypatch.setattr("agent_gate.services.revert.taken_back", by_patch)
+        assert (await gate.call("gate.revert", call_id=changed.call_id)).ok
+        assert await state(gate) == {"x": [2, 0, 1, 9]}
+    with closing(open_reader(tmp_path / "gate.db")) as connection:
+        assert replay_transitions(connection, "default", pure.get) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import answers, chain, commands, figure, home_assistant, ledger, paths, runs, trial, urls
+from bench import answers, chain, commands, figure, home_assistant, ledger, paths, runs, stalls, trial, urls
 from bench.figure import Figure
 
 
@@ -28,6 +28,10 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (runs, "STEPS", 3),
         (runs, "ROUNDS", 1),
         (runs, "READS", 3),
+        (stalls, "BYTES", 200),
+        (stalls, "WORD_BYTES", 40),
+        (stalls, "SCRIPT_CHARS", 20),
+        (stalls, "ROUNDS", 1),
         (trial, "CALLS", 24),
         (trial, "CALLERS", 2),
     ):
@@ -46,8 +50,9 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (trial.figures, 2),
         (answers.figures, 1),
         (home_assistant.figures, 5),
+        (stalls.figures, 1),
     ],
-    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers", "home_assistant"],
+    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers", "home_assistant", "stalls"],
 )
 def test_each_part_measures_what_it_promises(
     figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path

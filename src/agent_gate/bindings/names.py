@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import ADDRESSES_MAX, LOOKUP_TIMEOUT_S, LOOKUPS_MAX
+from agent_gate.model.limits import ADDRESSES_MAX, LOOKUP_PLACE_WAIT_S, LOOKUP_TIMEOUT_S, LOOKUPS_MAX
 from agent_gate.policy.guards.addresses import parse_address
+from agent_gate.sharing import Places
 
 
 class Resolver(Protocol):
@@ -56,23 +57,24 @@ class SystemResolver:
     Each look-up has a thread that nobody waits for when the process ends; one that hangs keeps its place until it ends.
     """
 
-    def __init__(self, lookups_max: int = LOOKUPS_MAX) -> None:
-        self._places = threading.BoundedSemaphore(lookups_max)
+    def __init__(self, lookups_max: int = LOOKUPS_MAX, wait_s: float = LOOKUP_PLACE_WAIT_S) -> None:
+        self._places = Places(lookups_max, "look-ups hang", wait_s)
 
     async def resolve(self, host: str) -> list[str]:
-        if not self._places.acquire(blocking=False):
-            raise ToolError("too many look-ups hang", code=2006, suggestion="try again later")
+        holder = await self._places.take()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[str]] = loop.create_future()
-        thread = threading.Thread(target=self._look_up, args=(host, loop, answer), name="look-up", daemon=True)
+        thread = threading.Thread(target=self._look_up, args=(host, loop, answer, holder), name="look-up", daemon=True)
         try:
             thread.start()
         except BaseException:
-            self._places.release()
+            self._places.give_back(holder)
             raise
         return await answer
 
-    def _look_up(self, host: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[str]]) -> None:
+    def _look_up(
+        self, host: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[str]], holder: str
+    ) -> None:
         result: list[str] | Exception
         try:
             # As bytes: a text would pass through another reading of international names.
@@ -81,7 +83,7 @@ class SystemResolver:
         except (OSError, UnicodeError) as error:
             result = error
         finally:
-            self._places.release()
+            self._places.give_back(holder)
         try:
             loop.call_soon_threadsafe(_settle, answer, result)
         except RuntimeError:

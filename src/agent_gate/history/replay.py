@@ -12,6 +12,7 @@ import jsonpatch
 from agent_gate.history.state import show
 from agent_gate.ledger.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import canonical, hash_of, restore
+from agent_gate.model.taking_back import taken_back
 from agent_gate.model.tool import Json
 from agent_gate.ports import NewState, Transition
 
@@ -73,9 +74,18 @@ class _Replay:
             return ("its arguments are not recorded",)
         after = fields["state_version"]
         before = self._state(after - 1 if "state_hash" in fields else after)
-        transition = self._revert(tool, fields) or self._find(tool)
-        if transition is None:
+        transitions = self._reverts(tool, fields) or [found for found in [self._find(tool)] if found]
+        if not transitions:
             return (f"there is no transition `{tool}` here",)
+        problem = self._differs(transitions[0], args, before, fields)
+        if problem and any(self._differs(other, args, before, fields) is None for other in transitions[1:]):
+            return None
+        return problem
+
+    @staticmethod
+    def _differs(
+        transition: Transition, args: dict[str, Json], before: bytes, fields: Mapping[str, Any]
+    ) -> tuple[str] | tuple[str, str | None, str | None] | None:
         try:
             new = transition(args, restore(before))
             state_hash = hash_of(new.state)
@@ -109,12 +119,18 @@ class _Replay:
             self._states[version] = document
         return self._states[version]
 
-    def _revert(self, tool: str, fields: Mapping[str, Any]) -> Transition | None:
-        """The reverts rest on earlier states, which binding found and recorded."""
+    def _reverts(self, tool: str, fields: Mapping[str, Any]) -> list[Transition]:
+        """The reverts rest on earlier states, which binding found and recorded.
+
+        Earlier releases took a change back by another patch, which may lead elsewhere where lists have changed since.
+        """
         if tool not in ("state.revert", "gate.revert"):
-            return None
+            return []
         target = restore(self._state(fields["resources"]["to_version"]))
         if tool == "state.revert":
-            return lambda _, __: NewState(target)
+            return [lambda _, __: NewState(target)]
         undone = restore(self._state(fields["resources"]["to_version"] + 1))
-        return lambda _, state: NewState(jsonpatch.make_patch(undone, target).apply(state))
+        return [
+            lambda _, state: NewState(taken_back(target, undone, state)),
+            lambda _, state: NewState(jsonpatch.make_patch(undone, target).apply(state)),
+        ]

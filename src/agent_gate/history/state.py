@@ -6,10 +6,9 @@ import sqlite3
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import jsonpatch
-
 from agent_gate.ledger.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import restore
+from agent_gate.model.differences import difference
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.tool import Json
 
@@ -84,7 +83,7 @@ def diff(reader: sqlite3.Connection, project: str, a: int | str, b: int | str) -
     """RFC 6902: what turns state `a` into state `b`; each is a version or the id of a snapshot."""
     with one_moment(reader):
         before, after = (_named(reader, project, place).document for place in (a, b))
-    return list(jsonpatch.make_patch(before, after).patch)
+    return difference(before, after)
 
 
 def _named(reader: sqlite3.Connection, project: str, place: int | str) -> StateVersion:

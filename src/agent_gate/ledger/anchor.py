@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agent_gate.ledger.files import LedgerFiles, open_private, read_or_make, sync_directory
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANCHOR_COMPACT_BYTES, ANCHOR_SYNC_INTERVAL_S
+from agent_gate.regular_files import open_regular
 
 LINE_BYTES_MAX = 1_048_576
 
@@ -211,7 +212,7 @@ def is_blank(path: Path) -> bool:
 def _lines(path: Path) -> Iterator[bytes]:
     """Whole lines; what a crash left of the last one was never acknowledged."""
     try:
-        with path.open("rb") as file:
+        with open(open_regular(path), "rb") as file:
             yield from (line[:-1] for line in file if line.endswith(b"\n"))
     except FileNotFoundError:
         return

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from agent_gate.model.errors import StorageError
 from agent_gate.model.ledger_names import ANCHOR, DIRECTORY, ledger_names
+from agent_gate.model.limits import KEY_BYTES_MAX
+from agent_gate.regular_files import open_regular, read_regular
 
 ULID_CHARS = 26
 
@@ -77,7 +79,7 @@ class LedgerFiles:
 
 
 def open_private(path: Path, flags: int) -> int:
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = open_regular(path, flags | os.O_NOFOLLOW)
     if os.fstat(descriptor).st_mode & 0o077:
         os.fchmod(descriptor, 0o600)
     return descriptor
@@ -96,7 +98,7 @@ def read_or_make(path: Path, make: object) -> bytes:
     """A key file's bytes; the first process to need it makes it, whole or not at all."""
     assert callable(make)
     try:
-        return path.read_bytes()
+        return read_regular(path, KEY_BYTES_MAX)
     except FileNotFoundError:
         pass
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
@@ -107,7 +109,7 @@ def read_or_make(path: Path, make: object) -> bytes:
     finally:
         draft.unlink(missing_ok=True)
     sync_directory(path.parent)
-    return path.read_bytes()
+    return read_regular(path, KEY_BYTES_MAX)
 
 
 def _write_durably(path: Path, data: bytes) -> None:

@@ -4,6 +4,8 @@ MESSAGE_BYTES_MAX = 1_048_576
 ARGS_BYTES_MAX = 1_048_576
 JSON_DEPTH_MAX = 64
 INTEGER_MAX = 2**53 - 1
+INDEX_DIGITS_MAX = 10
+"""Of a place in a list; more digits name none that there could be, and reading thousands of them takes long."""
 IDENTIFIER_CHARS_MAX = 200
 """Agent, project, request and tool names."""
 TOKEN_CHARS_MAX = 4_096
@@ -11,6 +13,8 @@ TOKEN_CHARS_MAX = 4_096
 OUTPUT_BYTES_MAX = 16 * 1_048_576
 STATE_BYTES_MAX = 4 * 1_048_576
 STATE_DIFF_OPS_MAX = 10_000
+STATE_DIFF_PATHS_CHARS_MAX = 1_048_576
+"""Of all paths of a difference together: a long key stands in every path below it."""
 SIGNATURES_MAX = 1_000
 
 YAML_BYTES_MAX = 1_048_576
@@ -27,6 +31,8 @@ EXPRESSION_STEPS_MAX = 10_000
 EXPRESSION_RESULT_CHARS_MAX = 10_000
 
 PLAN_STEPS_MAX = 10_000
+RUN_RESULTS_BYTES_MAX = 64 * 1_048_576
+"""What the steps of one plan of an agent's may reach together: all of it is kept until the run is answered."""
 REBIND_TRIES_MAX = 20
 """How often a call may be bound again because the state moved under it."""
 JOIN_POLLS_MAX = 1_000
@@ -40,6 +46,7 @@ WRITER_REOPEN_AFTER_S = 0.5
 BUSY_TIMEOUT_S = 60.0
 LOCK_WAIT_S = 60.0
 STATUS_AGE_MAX_S = 0.1
+KEY_BYTES_MAX = 65_536
 WAL_CHECKPOINT_BYTES = 4 * 1_048_576
 ANCHOR_SYNC_INTERVAL_S = 1.0
 ANCHOR_COMPACT_BYTES = 8 * 1_048_576
@@ -67,6 +74,18 @@ CHANGES_SHOWN_CHARS_MAX = 200_000
 """Of all differences that a person is shown of one command."""
 
 BLOCKING_THREADS_MAX = 8
+TRANSITION_THREADS_MAX = 4
+JUDGING_THREADS_MAX = 4
+JUDGED_ON_LOOP_BYTES_MAX = 8_192
+"""Of arguments; the verdict on a call with more is found in a thread."""
+TRANSITION_TIMEOUT_S = 30.0
+"""Of a pure function: its project is locked meanwhile."""
+TRANSITION_ON_LOOP_BYTES_MAX = 16_384
+"""Of arguments and state together; where there are more, also the gate's own pure tools run in a thread."""
+PLACE_WAIT_S = 5.0
+"""How long a call waits for a thread or a command's place before it is refused."""
+PLACES_WAITED_FOR_MAX = 64
+"""By one agent."""
 TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
 NOTIFY_TIMEOUT_S = 10.0
@@ -139,6 +158,8 @@ TELEGRAM_OVERDUE_S = 120.0
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
 """An older command was meant for a gate that was not there to hear it."""
 
+CERTIFICATE_BYTES_MAX = 1_048_576
+"""Of a file with a certificate and its chain, or with a key."""
 URL_CHARS_MAX = 8_192
 HEADERS_MAX = 64
 HEADERS_CHARS_MAX = 16_384
@@ -153,12 +174,16 @@ OUTBOUND_BODY_BYTES_MAX = 1_073_741_824
 LOOKUPS_MAX = 8
 """At once; one that hangs keeps its place."""
 LOOKUP_TIMEOUT_S = 5.0
+LOOKUP_PLACE_WAIT_S = 2.0
+"""Less than that: a name that could not be looked up is told apart from one that nobody knows."""
 POLICY_TIMEOUT_S_MAX = 604_800.0
 """The longest time that a policy can give a tool."""
 
 ARGV_WORDS_MAX = 20_000
 WORD_BYTES_MAX = 131_071
 """What the kernel takes of one word; of all together it takes more than a message can hold."""
+SCRIPT_CHARS_MAX = 16_384
+"""Of a program for sed, awk or jq in a word of a command."""
 GIT_COUNT_S = 2.0
 """How long git may take to count what it was kept from showing."""
 SHELL_COMMANDS_MAX = 16

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 
 import jsonschema_rs
 
+from agent_gate.model.codec import weight
 from agent_gate.model.tool import Json
 
 COMPLAINT_CHARS_MAX = 500
 ARGUMENTS_NAMED_MAX = 20
+_EXPLAINED_BYTES_MAX = 16_384
+"""A larger value may be wrong in each of its many parts; to say why takes far longer than to find that it is."""
+_UNEXPLAINED = "it does not fit its schema, and is too large to say where; try with less"
 
 
 def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Callable[[Json], str | None]:
@@ -22,13 +26,16 @@ def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Calla
     def validate(value: Json) -> str | None:
         if compiled.is_valid(value):
             return None
-        problems = []
-        for error in compiled.iter_errors(value):
-            place = ".".join(str(part) for part in error.instance_path)
-            problems.append(f"{place}: {error.message}" if place else error.message)
-        return " ".join("; ".join(problems).split())[:COMPLAINT_CHARS_MAX]
+        if weight(value, _EXPLAINED_BYTES_MAX) > _EXPLAINED_BYTES_MAX:
+            return _UNEXPLAINED
+        return " ".join("; ".join(map(_told, compiled.iter_errors(value))).split())[:COMPLAINT_CHARS_MAX]
 
     return validate
+
+
+def _told(error: jsonschema_rs.ValidationError) -> str:
+    place = ".".join(str(part) for part in error.instance_path)
+    return f"{place}: {error.message}" if place else error.message
 
 
 def arguments_named(schema: Mapping[str, Json]) -> str:

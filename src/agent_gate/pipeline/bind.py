@@ -19,6 +19,7 @@ from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
 from agent_gate.ports import Bind, Binding, Clock, Ledger, Prepared, Secrets, Tools
+from agent_gate.sharing import ON_BEHALF_OF
 
 _NO_STATE = ProjectState(0, None)
 
@@ -47,6 +48,7 @@ class Binder:
         `besides` is what usage counts beside the ledger: a simulation's earlier steps, or less what is the call's own.
         `args_json` are the arguments' canonical bytes, where they are at hand.
         """
+        ON_BEHALF_OF.set(request.agent.id)
         hand = self._tools.find(request.tool)
         if hand is None:
             return self._tools.missing(request.tool)
@@ -55,7 +57,8 @@ class Binder:
             return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
         try:
             if hand.normalise:
-                args, args_json = hand.normalise(args), None
+                given, args = args, hand.normalise(args)
+                args_json = args_json if args is given else None
             binding = (
                 await self._binding(hand.bind, request, args, judge)
                 if hand.bind

@@ -5,21 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
-import jsonpatch
 import orjson
 from msgspec import structs
 
 from agent_gate.model import record
 from agent_gate.model.call import BoundCall
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import CodecError, canonical, sha256_hex
+from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
+from agent_gate.model.differences import difference
 from agent_gate.model.ending import Ending, NextState, Output
 from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, Work
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import OUTPUT_BYTES_MAX, STATE_BYTES_MAX, STATE_DIFF_OPS_MAX, TOOL_TIMEOUT_S
+from agent_gate.model.limits import (
+    OUTPUT_BYTES_MAX,
+    STATE_BYTES_MAX,
+    TOOL_TIMEOUT_S,
+    TRANSITION_ON_LOOP_BYTES_MAX,
+    TRANSITION_TIMEOUT_S,
+)
 from agent_gate.model.outcome import SUCCESS, Status
 from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
@@ -27,6 +34,7 @@ from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.pipeline.alarms import Alarms
 from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared, Proposal
+from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
 Conclusion = TypeVar("Conclusion")
@@ -136,7 +144,8 @@ class Performer:
     ) -> Conclusion | Ending:
         """What is concluded from the step's result, or how it failed."""
         declaration, args = prepared.declaration, prepared.call.args
-        limit_s = declaration.timeout_s or TOOL_TIMEOUT_S
+        is_pure = prepared.transition is not None
+        limit_s = declaration.timeout_s or (TRANSITION_TIMEOUT_S if is_pure else TOOL_TIMEOUT_S)
         run_ends_at = prepared.call.request.run_ends_at
         left_s = limit_s if run_ends_at is None else run_ends_at - self._clock.monotonic()
         call_id = prepared.call.call_id
@@ -151,7 +160,7 @@ class Performer:
             if alarm.rang and call_id in self._broken_off:
                 return self._ended_early(prepared, acted=acted)
             if alarm.rang:
-                counts = acted and not prepared.proposes
+                counts = acted and not prepared.proposes and not is_pure
                 return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, counts), acted=acted)
             problem = _problem(error, declaration)
             problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
@@ -164,16 +173,33 @@ class Performer:
         self._broken_off.discard(prepared.call.call_id)
         return _broken_off(prepared, acted)
 
-    def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
-        """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds."""
-        transition = prepared.transition
-        assert transition is not None
-        before = canonical(state.document)
+    async def transit(self, prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
+        """Run a pure tool on copies; what it returns must be JSON, fit the project's schema and keep within bounds.
+
+        In a thread, so that others are served meanwhile, and within its time: a thread that goes on after that is left
+        alone, and what it comes to is not taken.
+        """
+        work = partial(_transited, prepared, state, schema)
+        if not _ends_soon(prepared, state):
+            return await self._within_time(prepared, lambda _: TRANSITIONS.run(work, {}), _as_it_is, acted=True)
         try:
-            new = transition(orjson.loads(orjson.dumps(prepared.call.args)), orjson.loads(before))
-            return _changed(state, before, new, schema)
+            return work()
         except BaseException as error:
             return Ending.failed(_problem(error, prepared.declaration), acted=True)
+
+
+def _ends_soon(prepared: Prepared, state: ProjectState) -> bool:
+    if not prepared.hand.is_brief:
+        return False
+    enough = TRANSITION_ON_LOOP_BYTES_MAX
+    return weight(state.document, enough) + weight(dict(prepared.call.args), enough) <= enough
+
+
+def _transited(prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
+    assert prepared.transition is not None
+    before = canonical(state.document)
+    new = prepared.transition(orjson.loads(orjson.dumps(prepared.call.args)), orjson.loads(before))
+    return _changed(before, new, schema)
 
 
 def _problem(error: BaseException, declaration: ToolDeclaration) -> Problem:
@@ -217,7 +243,7 @@ def with_output(data: Json) -> Ending:
     return Ending(SUCCESS, output=Output(data, output, sha256(output).hexdigest()), acted=True)
 
 
-def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
+def _changed(before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
     after = canonical(new.state)
     ending = with_output(new.data)
     if after == before or ending.problem:
@@ -225,9 +251,7 @@ def _changed(state: ProjectState, before: bytes, new: NewState, schema: Mapping[
     problem = _unfit(new.state, after, schema)
     if problem:
         return Ending.failed(problem, acted=True)
-    diff = tuple(jsonpatch.make_patch(state.document, orjson.loads(after)).patch)
-    if len(diff) > STATE_DIFF_OPS_MAX:
-        diff = ({"op": "replace", "path": "", "value": new.state},)
+    diff = tuple(difference(orjson.loads(before), orjson.loads(after)))
     next_state = NextState(after, sha256_hex(after), diff)
     return structs.replace(ending, message=new.message, next_state=next_state)
 

@@ -16,6 +16,7 @@ from agent_gate.model.tool import Json
 _SPECIAL = "*?\\[\\](),%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _ENCODED = re.compile(f"[{_SPECIAL}]")
 _ENCODED_IN_KEY = re.compile(f"[={_SPECIAL}]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MISTAKABLE = re.compile(r'|true|false|null|-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|["\[{].*', re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@/-]*")
 
@@ -69,14 +70,20 @@ def identifier(name: str, value: Json) -> str:
 
 
 def _encoded(name: str, text: str, characters: re.Pattern[str]) -> str:
-    try:
-        return characters.sub(_percent, text) if characters.search(text) else text
-    except UnicodeEncodeError:
-        raise ArgumentError(f"`{name}` holds half of a surrogate pair") from None
+    if not characters.search(text):
+        return text
+    if _SURROGATE.search(text):
+        raise ArgumentError(f"`{name}` holds half of a surrogate pair")
+    return text.translate(_TABLES[characters])
 
 
-def _percent(found: re.Match[str]) -> str:
-    return _PERCENT.get(found[0]) or "".join(f"%{byte:02X}" for byte in found[0].encode())
+def _percent(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
 
 
-_PERCENT = {chr(byte): f"%{byte:02X}" for byte in range(128)}
+# A table, because a value of a megabyte may have nothing but such characters in it.
+_CANDIDATES = [*map(chr, range(0xA0)), "\u2028", "\u2029"]
+_TABLES = {
+    pattern: {ord(character): _percent(character) for character in _CANDIDATES if pattern.match(character)}
+    for pattern in (_ENCODED, _ENCODED_IN_KEY)
+}

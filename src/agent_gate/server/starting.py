@@ -14,6 +14,8 @@ from agent_gate.config import Config, GatewayConfig, load_config, load_policy
 from agent_gate.doors.http import is_loopback
 from agent_gate.doors.wire import Unreachable
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.limits import CERTIFICATE_BYTES_MAX
+from agent_gate.regular_files import read_regular
 from agent_gate.system import SystemClock
 
 BACKLOG = 1_024
@@ -67,8 +69,7 @@ def _tls_of(gateway: GatewayConfig) -> ssl.SSLContext | None:
         return None
     for name, path in (("cert", gateway.tls.cert), ("key", gateway.tls.key)):
         try:
-            with Path(path).open("rb"):
-                pass
+            read_regular(path, CERTIFICATE_BYTES_MAX)
         except OSError as error:
             raise ConfigError(
                 f"gateway.tls.{name}: `{path}` cannot be read: {error.strerror}", suggestion="check the path"

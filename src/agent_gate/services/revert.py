@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 
-import jsonpatch
-import jsonpointer
 from msgspec.structs import replace
 
 from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
@@ -16,6 +13,7 @@ from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob, undo_blob
+from agent_gate.model.taking_back import Drifted, taken_back
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Recorded, Transition
 from agent_gate.toolkit import make_hand
@@ -124,28 +122,12 @@ def _undo(call_id: str, before: Json, after: Json) -> Transition:
     """Takes back what the call changed and leaves what came later, unless both touched the same place."""
 
     def undo(_: dict[str, Json], state: Json) -> NewState:
-        expected = deepcopy(after)
-        for operation in jsonpatch.make_patch(after, before).patch:
-            _refuse_drift(operation, state, expected, call_id)
-            step = jsonpatch.JsonPatch([operation])
-            state, expected = step.apply(state), step.apply(expected, in_place=True)
-        return NewState(state, f"undid call {call_id}")
+        try:
+            return NewState(taken_back(before, after, state), f"undid call {call_id}")
+        except Drifted as drifted:
+            raise ToolError(
+                f"`{drifted.path or '/'}` has changed since call `{call_id}`",
+                suggestion="revert the later call first, or choose a snapshot with state.revert",
+            ) from None
 
     return undo
-
-
-def _refuse_drift(operation: Mapping[str, Json], state: Json, expected: Json, call_id: str) -> None:
-    """Where one step of the undoing would touch a place, it must hold what the call left there."""
-    for path in {operation["path"], operation.get("from", operation["path"])}:
-        if _value_at(state, path) != _value_at(expected, path):
-            raise ToolError(
-                f"`{path or '/'}` has changed since call `{call_id}`",
-                suggestion="revert the later call first, or choose a snapshot with state.revert",
-            )
-
-
-_ABSENT = object()
-
-
-def _value_at(document: Json, path: str) -> object:
-    return jsonpointer.resolve_pointer(document, path, _ABSENT)

@@ -9,7 +9,9 @@ import jsonpatch
 import jsonpointer
 
 from agent_gate.model.builtin import STATE_TOOLS
+from agent_gate.model.codec import weight
 from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import SHOWN_CHARS_MAX, STATE_BYTES_MAX
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy import pointers
 from agent_gate.policy.pointers import with_pointer
@@ -34,6 +36,7 @@ class StateService:
                 tool,
                 self.name,
                 transition=ways[tool.name],
+                is_brief=True,
                 normalise=with_pointer if tool.name in pointers.TOOLS else None,
             )
             for tool in STATE_TOOLS
@@ -96,11 +99,24 @@ def _delete(inputs: dict[str, Json], state: Json) -> NewState:
 
 
 def _patch(inputs: dict[str, Json], state: Json) -> NewState:
+    bytes_left = STATE_BYTES_MAX
     try:
-        changed = jsonpatch.apply_patch(state, inputs["patch"])
+        for operation in inputs["patch"]:
+            bytes_left -= _copied(operation, state, bytes_left)
+            if bytes_left < 0:
+                raise ToolError(f"the patch copies more than {STATE_BYTES_MAX} bytes", code=2005)
+            state = jsonpatch.JsonPatch([operation]).apply(state, in_place=True)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, ValueError) as error:
-        raise ToolError(f"the patch does not apply: {error}", code=2002) from None
-    return NewState(changed, f"applied {len(inputs['patch'])} operations")
+        raise ToolError(f"the patch does not apply: {error}"[:SHOWN_CHARS_MAX], code=2002) from None
+    return NewState(state, f"applied {len(inputs['patch'])} operations")
+
+
+def _copied(operation: Mapping[str, Json], state: Json, enough: int) -> int:
+    """How much an operation copies of what is there: a few copies of copies would fill any memory."""
+    source = operation.get("from")
+    if operation.get("op") != "copy" or not isinstance(source, str):
+        return 0
+    return weight(jsonpointer.resolve_pointer(state, source), enough)
 
 
 def _step(parent: Json, part: str, path: str) -> Json:

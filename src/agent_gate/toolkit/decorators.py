@@ -88,9 +88,13 @@ def transition(
     preconditions: Sequence[str] = (),
     identifiers: Sequence[str] = (),
     unsigned: Sequence[str] = (),
+    timeout_s: float | None = None,
     post_execution: Callable[[dict[str, Json]], Any] | None = None,
 ) -> Callable[[Function], Function]:
-    """Make a pure tool of `(inputs, state) -> (new_state, message)`; it works on copies and touches nothing else."""
+    """Make a pure tool of `(inputs, state) -> (new_state, message)`; it works on copies and touches nothing else.
+
+    It runs in a bounded thread pool, for 30 s unless `timeout_s` says otherwise; its project waits meanwhile.
+    """
 
     def decorate(function: Function) -> Function:
         if inspect.iscoroutinefunction(function):
@@ -106,6 +110,7 @@ def transition(
             tuple(required_roles),
             confirmation_required,
             tuple(preconditions),
+            timeout_s=timeout_s,
         )
         hand = make_hand(declaration, "own", transition=_pure(function), post_execution=_effect(post_execution))
         setattr(function, HANDS, hand)

@@ -13,6 +13,8 @@ import pytest
 
 from agent_gate.bindings.names import SystemResolver, addresses_of
 from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import LOOKUPS_MAX
+from agent_gate.sharing import ON_BEHALF_OF
 from tests.web import Web
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +94,7 @@ async def test_the_system_s_no_is_an_error(system: dict[str, Any]) -> None:
 
 
 async def test_look_ups_that_hang_keep_their_places_and_give_them_back(system: dict[str, Any]) -> None:
-    resolver = SystemResolver(lookups_max=2)
+    resolver = SystemResolver(lookups_max=2, wait_s=0)
     for _ in range(2):
         with pytest.raises(ToolError, match="was not found within"):
             await addresses_of("a.test", resolver, 0.01)
@@ -124,3 +126,18 @@ def test_an_answer_that_nobody_waits_for_any_more_is_dropped(system: dict[str, A
 
 async def test_this_machine_knows_itself() -> None:
     assert set(await addresses_of("localhost", SystemResolver())) <= {"127.0.0.1", "::1"}
+
+
+async def test_hanging_look_ups_of_one_agent_leave_places_for_another(system: dict[str, Any]) -> None:
+    resolver = SystemResolver(wait_s=0)
+    ON_BEHALF_OF.set("one")
+    refusals = []
+    for _ in range(LOOKUPS_MAX):
+        with pytest.raises(ToolError) as refused:
+            await addresses_of("a.test", resolver, 0.01)
+        refusals.append("too many look-ups hang" in str(refused.value))
+    assert refusals == [False] * (LOOKUPS_MAX // 2) + [True] * (LOOKUPS_MAX // 2)
+    ON_BEHALF_OF.set("two")
+    with pytest.raises(ToolError, match="was not found within"):
+        await addresses_of("b.test", resolver, 0.01)
+    assert system["asked"][-1][0] == b"b.test"

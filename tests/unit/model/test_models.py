@@ -19,6 +19,7 @@ from agent_gate import (
     ToolRequest,
     ToolResult,
 )
+from agent_gate.model.schema import validator
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,9 @@ def test_every_promised_name_can_be_imported() -> None:
         assert getattr(agent_gate, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = agent_gate.Nothing
+
+
+def test_a_large_value_that_does_not_fit_is_refused_without_a_search_for_every_reason() -> None:
+    wrong = validator({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}})
+    assert "0" in str(wrong({"a": [0]}))
+    assert wrong({"a": [0] * 100_000}) == "it does not fit its schema, and is too large to say where; try with less"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import httpx2
@@ -26,6 +25,7 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock
+from agent_gate.regular_files import read_regular
 
 Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 
@@ -126,20 +126,12 @@ class KeySource:
                 async with asyncio.timeout(JWKS_TIMEOUT_S):
                     data = await self._fetch(self._place)
             else:
-                data = _file(self._place)
+                data = read_regular(self._place, JWKS_BYTES_MAX)
             self._keys = read_key_set(data, secrets=not self._is_url)
         except (OSError, TimeoutError, httpx2.HTTPError, PolicyFailure):
             # What was read before serves on for a while.
             return
         self._read_at = self._looked_at
-
-
-def _file(place: str) -> bytes:
-    with Path(place).open("rb") as file:
-        data = file.read(JWKS_BYTES_MAX + 1)
-    if len(data) > JWKS_BYTES_MAX:
-        raise PolicyFailure("the key set is too large")
-    return data
 
 
 async def fetched(url: str) -> bytes:

@@ -68,12 +68,12 @@ def use_of(argv: Sequence[str], section: CommandGuard, executable: str = "") -> 
     """
     if is_named(argv[0], section.unchecked_executables):
         return _UNCHECKED
-    try:
-        return _read(tuple(argv))
-    except Refused:
-        if section.otherwise != "ask" or is_listed(argv[0], executable, section):
-            raise
-        return _UNCHECKED
+    use = _read(tuple(argv))
+    if isinstance(use, Use):
+        return use
+    if section.otherwise != "ask" or is_listed(argv[0], executable, section):
+        raise Refused(use)
+    return _UNCHECKED
 
 
 _NOT_AS_TEXT = Words([])
@@ -82,15 +82,19 @@ _UNCHECKED = Use(reach=Reach.ALL, starts_programs=True)
 
 
 @lru_cache(maxsize=64)
-def _read(argv: tuple[str, ...]) -> Use:
-    """Kept for a while, because binding reads a command before it is judged."""
+def _read(argv: tuple[str, ...]) -> Use | str:
+    """The use, or why the words are refused.
+
+    Kept for a while, because binding reads a command in a thread before it is judged on the event loop.
+    """
     name = argv[0].rpartition("/")[2]
     program = program_named(name)
     if program is None:
-        raise Refused(
-            "it is there to start other programs" if is_wrapper(name) else "there are no rules for its arguments"
-        )
-    return program(argv[1:])
+        return "it is there to start other programs" if is_wrapper(name) else "there are no rules for its arguments"
+    try:
+        return program(argv[1:])
+    except Refused as refused:
+        return str(refused)
 
 
 def is_named(given: str, names: Collection[str]) -> bool:

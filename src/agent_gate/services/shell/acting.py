@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -35,25 +35,9 @@ from agent_gate.services.shell.layering import IN_LAYERS, Layering
 from agent_gate.services.shell.looking import Looked
 from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.viewing import Viewer
+from agent_gate.sharing import Places
 
 THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
-
-
-class Places:
-    """How many commands may run at once."""
-
-    def __init__(self, most: int) -> None:
-        self._left = self._most = most
-
-    @contextmanager
-    def one(self) -> Iterator[None]:
-        if self._left <= 0:
-            raise ToolError(f"{self._most} commands run already", code=2006, suggestion="try again later")
-        self._left -= 1
-        try:
-            yield
-        finally:
-            self._left += 1
 
 
 class Act:
@@ -133,7 +117,7 @@ class Act:
 
     async def _run(self, command: Command) -> Finished:
         assert self._sandbox is not None
-        with self._places.one():
+        async with self._places.one():
             return await run(command, self._sandbox.wrap(command))
 
     @asynccontextmanager

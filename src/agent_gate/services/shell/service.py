@@ -11,7 +11,7 @@ from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.builtin import SHELL_RUN
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SHELL_COMMANDS_MAX, SIGNATURES_MAX
+from agent_gate.model.limits import PLACE_WAIT_S, SHELL_COMMANDS_MAX, SIGNATURES_MAX
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.changes import write_signature
@@ -20,12 +20,13 @@ from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.ports import Binding, Hand, Judge, Proposal, Recorded
 from agent_gate.sandbox.choice import Choice
 from agent_gate.sandbox.supervised import Unconfined
-from agent_gate.services.shell.acting import THREADS, Act, Places
+from agent_gate.services.shell.acting import THREADS, Act
 from agent_gate.services.shell.layering import IN_LAYERS, Layering, writes_of
 from agent_gate.services.shell.looking import Looked, look
 from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.reaching import look_below
 from agent_gate.services.shell.viewing import Viewer
+from agent_gate.sharing import Places
 from agent_gate.toolkit import make_hand
 
 
@@ -44,7 +45,7 @@ class ShellService:
         """`around` tells where the gate stands under a policy; `notes` is a directory for what is staged on disks."""
         self._working_dir, self._resolver, self._around = working_dir, resolver, around
         self._choice = choice or Choice()
-        self._places = Places(SHELL_COMMANDS_MAX)
+        self._places = Places(SHELL_COMMANDS_MAX, "commands run", PLACE_WAIT_S)
         self._layering = Layering(self._choice, resolver.own_files, working_dir, around, notes)
 
     def tools(self) -> Sequence[ToolDeclaration]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 
 from agent_gate.policy.guards.programs.archives import tar
 from agent_gate.policy.guards.programs.awk import awk
@@ -42,7 +42,7 @@ _WRAPPERS = names(
 _VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)-?[0-9][0-9.]*")
 
 
-@cache
+@lru_cache(maxsize=256)
 def program_named(name: str) -> Program | None:
     """What is known of a program's command line; `python3.12` is read like `python`."""
     versioned = _VERSIONED.fullmatch(name)

@@ -36,4 +36,4 @@ def awk(words: Sequence[str], /) -> Use:
             raise Refused(f"`{word}` would be a connection")
     # A word that assigns is no file, unless awk has a word of its own of that name.
     assignments = tuple(word for word in operands if _ASSIGNMENT.match(word))
-    return Use(tuple(word for word in operands if word not in assignments), assignments)
+    return Use(tuple(word for word in operands if not _ASSIGNMENT.match(word)), assignments)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from agent_gate.policy.guards.programs.grammar import Refused, names
+from agent_gate.policy.guards.programs.grammar import Refused, names, refuse_long
 
 _TOKEN = re.compile(
     r"""
@@ -36,6 +36,9 @@ _WORDS = names(
 )
 """Names that are no variables: whether a slash after one of them divides, not every awk agrees upon."""
 _STATES_MAX = 2_000
+_OPEN_MAX = 100
+_TIMES_READ_MAX = 8
+"""How often a program may be read over, in one way and another, before it counts as one that nobody can read."""
 _UNCERTAIN = "its program cannot be read with certainty"
 
 
@@ -67,13 +70,15 @@ def check(program: str) -> None:
 
     The names that open a door are refused wherever they stand, in strings too.
     """
+    refuse_long(program)
     forbidden = _FORBIDDEN.search(program) or _FORBIDDEN.search(program.replace("\\\n", ""))
     if forbidden:
         raise Refused(f"its program uses `{forbidden[1]}`")
+    reading = _Reading(program)
     waiting, met, is_program = [_State()], {_State()}, False
     while waiting:
         try:
-            following = _follow(program, waiting.pop())
+            following = reading.follow(waiting.pop())
         except _Malformed:
             continue
         is_program = is_program or not following
@@ -86,61 +91,76 @@ def check(program: str) -> None:
         raise Refused(_UNCERTAIN)
 
 
-def _follow(program: str, state: _State) -> list[_State]:
-    """The states after the next slash at which readings part; none at the end of the program."""
-    while state.at < len(program):
-        if program[state.at] == "/" and state.after is not _After.VALUE:
-            ways = [state._replace(at=end, after=_After.VALUE, previous="/") for end in _ends(program, state.at)]
-            if state.after is _After.EITHER:
-                ways.append(state._replace(after=_After.VALUE))
-            if not ways:
-                raise _Malformed
-            return ways
-        state = _take(program, state)
-    if state.open:
-        raise _Malformed
-    return []
+class _Reading:
+    """Reads one program, for as long as that is worth it."""
 
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._left = _TIMES_READ_MAX * (len(program) + 100)
 
-def _ends(program: str, start: int) -> Iterator[int]:
-    """Where an expression that begins with a slash can end: awks differ in what a bracket hides."""
-    at, is_certain = start + 1, True
-    while at < len(program) and program[at] != "\n":
-        bracket = _BRACKET.match(program, at) if is_certain else None
-        if bracket:
-            at = bracket.end()
-            continue
-        if program[at] == "/":
-            yield at + 1
-            if is_certain:
-                return
-        if program[at] == "[":
-            is_certain = False
-        elif program[at] == "\\":
-            if program[at + 1 : at + 2] == "\n":
+    def follow(self, state: _State) -> list[_State]:
+        """The states after the next slash at which readings part; none at the end of the program."""
+        program = self._program
+        while state.at < len(program):
+            if program[state.at] == "/" and state.after is not _After.VALUE:
+                ways = [state._replace(at=end, after=_After.VALUE, previous="/") for end in self._ends(state.at)]
+                if state.after is _After.EITHER:
+                    ways.append(state._replace(after=_After.VALUE))
+                if not ways:
+                    raise _Malformed
+                return ways
+            state = self._take(state)
+        if state.open:
+            raise _Malformed
+        return []
+
+    def _ends(self, start: int) -> Iterator[int]:
+        """Where an expression that begins with a slash can end: awks differ in what a bracket hides."""
+        program, at, is_certain = self._program, start + 1, True
+        while at < len(program) and program[at] != "\n":
+            self._spend(1)
+            bracket = _BRACKET.match(program, at) if is_certain and program[at] == "[" else None
+            if bracket:
+                at = bracket.end()
+                continue
+            if program[at] == "/":
+                yield at + 1
+                if is_certain:
+                    return
+            if program[at] == "[":
+                is_certain = False
+            elif program[at] == "\\":
+                if program[at + 1 : at + 2] == "\n":
+                    raise Refused(_UNCERTAIN)
+                at += is_certain
+            at += 1
+
+    def _take(self, state: _State) -> _State:
+        found = _TOKEN.match(self._program, state.at)
+        if found is None:
+            if self._program[state.at] == '"' and self._program.find("\n", state.at) >= 0:
                 raise Refused(_UNCERTAIN)
-            at += is_certain
-        at += 1
+            raise _Malformed
+        text, kind = found.group(), str(found.lastgroup)
+        self._spend(len(text))
+        state = state._replace(at=found.end())
+        if kind == "blank":
+            if text.startswith("#") and text.endswith("\\"):
+                raise Refused(_UNCERTAIN)
+            return state
+        _refuse_openers(text, state)
+        is_condition = text == "(" and state.previous in _BEFORE_CONDITION
+        state = state._replace(printing=_is_printing(text, state), after=_after(text, kind), previous=text)
+        if text in ("(", "[", "{"):
+            if len(state.open) >= _OPEN_MAX:
+                raise Refused(_UNCERTAIN)
+            return state._replace(open=(*state.open, "?" if is_condition else text))
+        return _close(text, state) if text in _CLOSED_BY else state
 
-
-def _take(program: str, state: _State) -> _State:
-    found = _TOKEN.match(program, state.at)
-    if found is None:
-        if program[state.at] == '"' and "\n" in program[state.at :]:
+    def _spend(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
             raise Refused(_UNCERTAIN)
-        raise _Malformed
-    text, kind = found.group(), str(found.lastgroup)
-    state = state._replace(at=found.end())
-    if kind == "blank":
-        if text.startswith("#") and text.endswith("\\"):
-            raise Refused(_UNCERTAIN)
-        return state
-    _refuse_openers(text, state)
-    is_condition = text == "(" and state.previous in _BEFORE_CONDITION
-    state = state._replace(printing=_is_printing(text, state), after=_after(text, kind), previous=text)
-    if text in ("(", "[", "{"):
-        return state._replace(open=(*state.open, "?" if is_condition else text))
-    return _close(text, state) if text in _CLOSED_BY else state
 
 
 def _refuse_openers(text: str, state: _State) -> None:

@@ -8,6 +8,8 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from agent_gate.model.limits import SCRIPT_CHARS_MAX
+
 if TYPE_CHECKING:
     from agent_gate.policy.guards.programs.git_words import Line
 
@@ -219,6 +221,12 @@ class Talker:
 def _check_count(operands: Sequence[str], most: int | None) -> None:
     if most is not None and len(operands) > most:
         raise Refused(f"`{operands[most]}` is one operand too many")
+
+
+def refuse_long(script: str) -> None:
+    """A script in a word is read character by character, and nobody writes a longer one there."""
+    if len(script) > SCRIPT_CHARS_MAX:
+        raise Refused(f"its script has more than {SCRIPT_CHARS_MAX} characters")
 
 
 def names(*texts: str) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agent_gate.policy.guards.programs.grammar import Refused, Use, names
+from agent_gate.policy.guards.programs.grammar import Refused, Use, names, refuse_long
 
 _FLAGS = names(
     "-r -c -n -e -s -S -a -j -M -C -R -V --raw-output --raw-output0 --compact-output --null-input --exit-status",
@@ -37,6 +37,7 @@ def jq(words: Sequence[str], /) -> Use:
                 next(waiting, None)
         elif word not in _FLAGS and not _LETTERS.fullmatch(word):
             raise Refused(f"`{word}` is not an option that it may be given")
+    refuse_long(operands[0] if operands else "")
     found = _MODULES.search(operands[0]) if operands else None
     if found:
         raise Refused(f"its filter uses `{found[1]}`")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agent_gate.policy.guards.programs.grammar import Refused, Syntax, Use
+from agent_gate.policy.guards.programs.grammar import Refused, Syntax, Use, refuse_long
 
 # Neither -i, which writes, nor -f, whose script this does not see.
 _SYNTAX = Syntax(
@@ -19,7 +19,9 @@ _NUMBERED = "lqQL"
 _NAMED = ":btT"
 _TEXTS = "aic"
 _SUBSTITUTE_FLAGS = "gpiImM0123456789"
-_BRACKET = re.compile(r"\^?\]?(?:\[:[a-z]+:\]|\[\.[^\n]*?\.\]|\[=[^\n]*?=\]|[^\]\n])*\]")
+_CLASS = re.compile(r":[a-z]+:\]")
+_COLLATING = {".": ".]", "=": "=]"}
+"""How `[.` and `[=` within a bracket end."""
 _BLANK = " \t\v\f\r"
 
 
@@ -41,6 +43,7 @@ class _Malformed(Refused):
 
 def _check(text: str) -> None:
     """Versions of sed differ in whether a bracket hides a delimiter; a script must be harmless either way."""
+    refuse_long(text)
     _Script(text, brackets=True).check()
     if "[" in text:
         with suppress(_Malformed):
@@ -55,6 +58,8 @@ class _Script:
         self._brackets = brackets
         self._at = 0
         self._depth = 0
+        self._next: dict[str, int] = {}
+        """Where a text was last found to stand next, so that it is looked for once however often it is asked for."""
 
     def check(self) -> None:
         while True:
@@ -135,10 +140,37 @@ class _Script:
                 raise _Malformed("its script has an expression without an end")
 
     def _bracket(self) -> None:
-        found = _BRACKET.match(self._text, self._at)
-        if found is None:
-            raise _Malformed("its script has a bracket without an end")
-        self._at = found.end()
+        if self._peek() == "^":
+            self._at += 1
+        if self._peek() == "]":
+            self._at += 1
+        while True:
+            character = self._take()
+            if character in ("", "\n"):
+                raise _Malformed("its script has a bracket without an end")
+            if character == "]":
+                return
+            if character == "[":
+                self._within_bracket()
+
+    def _within_bracket(self) -> None:
+        """Past a class or a collating element, in which a `]` ends nothing; any other `[` is a character."""
+        named = _CLASS.match(self._text, self._at)
+        if named:
+            self._at = named.end()
+            return
+        closing = _COLLATING.get(self._peek())
+        if closing is None:
+            return
+        end = self._find(closing, self._at + 1)
+        if end < self._find("\n", self._at):
+            self._at = end + len(closing)
+
+    def _find(self, text: str, start: int) -> int:
+        if self._next.get(text, -1) < start:
+            found = self._text.find(text, start)
+            self._next[text] = len(self._text) + (text != "\n") if found < 0 else found
+        return self._next[text]
 
     def _command(self) -> None:
         name = self._take()
