@@ -31,6 +31,10 @@ from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
 from agent_gate.policy.signature_ha import reaches_beyond
 
+JUDGING_EDITION = 2
+"""Which way of judging is in force; the beginning of a run records it, so that the run can be judged again so."""
+_LAYERS_ONLY_TIGHTEN = 2
+"""In edition 1 the defaults were silent where a layer spoke, so that an ask of a layer could soften their deny."""
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
@@ -45,8 +49,12 @@ _VERDICTS_MAX = 1_024
 class Judge:
     """One policy, compiled once; judging touches nothing but its arguments."""
 
-    def __init__(self, policy: Policy, surroundings: Surroundings | None = None) -> None:
+    def __init__(
+        self, policy: Policy, surroundings: Surroundings | None = None, edition: int = JUDGING_EDITION
+    ) -> None:
+        """`edition` is an earlier one only where a run that was judged by it is replayed."""
         self.policy = policy
+        self.edition = edition
         self.policy_hash = hash_of(dict(policy.source))
         self.surroundings = surroundings or Surroundings()
         self._guards = build_guards(policy, self.surroundings)
@@ -161,13 +169,21 @@ class Judge:
             layers.limits(charges, facts) if charges else layers.nothing("limits"),
             standing.approvals,
         ]
-        decisions = [reason.decision for reason, _ in answers]
-        is_unruled = not any(decisions)
+        is_unruled = self._is_unruled(matches, guard, answers)
         if is_unruled:
             answers.append(self._unruled(bound.signatures, matches))
         if bound.aliases:
             answers += self._alias_answers(bound, environment, is_unruled)
         return _verdict(answers, standing.requirement, facts)
+
+    def _is_unruled(self, matches: Sequence[Match], guard: layers.Answer, answers: Sequence[layers.Answer]) -> bool:
+        """Whether the base rests on the defaults: for one of the signatures neither a rule speaks nor the guard.
+
+        No layer has a part in it: an ask of theirs beside a default's deny is a deny.
+        """
+        if self.edition < _LAYERS_ONLY_TIGHTEN:
+            return not any(reason.decision for reason, _ in answers)
+        return guard[0].decision is None and any(match.origin != "rule" and not match.error for match in matches)
 
     def _alias_answers(self, bound: BoundCall, environment: _Environment, is_unruled: bool) -> list[layers.Answer]:
         """What a deny or an ask, of the rules or where none spoke of the defaults, says of the call's other names."""
@@ -212,7 +228,7 @@ class Judge:
         """Steps 4 and 5: the defaults, then what the boundary says of the rest."""
         strongest: tuple[int, Match | None, str] = -1, None, ""
         for signature, match in zip(signatures, matches, strict=True):
-            if match.origin == "rule":
+            if match.origin == "rule" or match.error:
                 continue
             rank = _RANK[match.decision] if match.origin == "default" else self._rank_of_silence
             if rank > strongest[0]:
