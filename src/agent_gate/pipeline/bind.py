@@ -18,7 +18,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Bind, Binding, Clock, Ledger, Prepared, Secrets, Tools
+from agent_gate.ports import Bind, Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 
 _NO_STATE = ProjectState(0, None)
 
@@ -59,16 +59,17 @@ class Binder:
             binding = (
                 await self._binding(hand.bind, request, args, judge)
                 if hand.bind
-                else Binding(hand.sign(args), aliases=aliases_of(request.tool, args))
+                else Binding(hand.sign(args))
             )
         except GateError as error:
             return self._hidden(error.problem.at("bind"), args, hand.declaration)
         try:
-            call = self._bound(request, args, call_id, hand.declaration, binding, args_json)
             now, transition = self._clock.now(), binding.transition or hand.transition
             judged = judge.judged(hand.declaration)
             if state is None and (transition is not None or judged.needs_state):
                 state = await self._ledger.state(request.project)
+            aliases = _aliases(hand, args, binding, state or _NO_STATE)
+            call = self._bound(request, args, call_id, hand.declaration, binding, args_json, aliases)
             charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
             usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
             refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
@@ -88,6 +89,9 @@ class Binder:
                 judged.needs_state,
                 binding.proposes,
             )
+        except ToolError as error:
+            _release(binding)
+            return self._hidden(error.problem.at("bind"), args, hand.declaration)
         except BaseException:
             _release(binding)
             raise
@@ -126,6 +130,7 @@ class Binder:
         declaration: ToolDeclaration,
         binding: Binding,
         args_json: bytes | None = None,
+        aliases: tuple[str, ...] = (),
     ) -> BoundCall:
         recorded = recorded_args(args, declaration, self._secrets.keyed_hash) if declaration.secret else args
         if args_json is None or recorded is not args:
@@ -139,7 +144,7 @@ class Binder:
             sha256(args_json).hexdigest(),
             binding.resources,
             args_json,
-            binding.aliases,
+            aliases,
         )
 
     def _facts(
@@ -178,6 +183,13 @@ class Binder:
             if await self._ledger.denied_since(project, signature, since):
                 return True
         return False
+
+
+def _aliases(hand: Hand, args: Mapping[str, Json], binding: Binding, state: ProjectState) -> tuple[str, ...]:
+    """Where a call changes the state, they rest on the state as it is."""
+    if hand.bind is None:
+        return aliases_of(hand.declaration.name, args, state.document)
+    return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
 
 
 def _release(binding: Binding) -> None:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError, encoded_text
+from agent_gate.policy.state_aliases import aliases_of_delete, aliases_of_patch, aliases_of_set
 
 
-def aliases_of(tool: str, args: Mapping[str, Json]) -> tuple[str, ...]:
-    """Those of a tool whose signature is made of its arguments; most have none."""
-    listed = _BY_TOOL.get(tool)
-    if listed is None:
+def aliases_of(tool: str, args: Mapping[str, Json], state: Json = None) -> tuple[str, ...]:
+    """Those of a tool whose signature is made of its arguments, which would act on `state`; most have none."""
+    by_state, listed = _BY_STATE.get(tool), _BY_TOOL.get(tool)
+    if by_state is None and listed is None:
         return ()
     try:
-        return tuple(dict.fromkeys(listed(args)))
+        return by_state(args, state) if by_state else tuple(dict.fromkeys(listed(args))) if listed else ()
     except ArgumentError as error:
         raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
 
@@ -38,29 +39,14 @@ def _read(ids: Json) -> Iterator[str]:
             yield f"ha_get_state({encoded_text('entity_id', entity_id)})"
 
 
-def _of_place(args: Mapping[str, Json]) -> Iterator[str]:
-    yield _set(args["path"])
-
-
-def _of_patch(args: Mapping[str, Json]) -> Iterator[str]:
-    for operation in args["patch"]:
-        if operation.get("op") == "test":
-            continue
-        if isinstance(operation.get("path"), str):
-            yield _set(operation["path"])
-        if operation.get("op") == "move" and isinstance(operation.get("from"), str):
-            yield _set(operation["from"])
-
-
-def _set(path: str) -> str:
-    return f"state.set({encoded_text('path', path)})"
-
-
 _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
     "ha_get_entity_state": _of_entity,
     "ha_get_history": _of_entities,
     "ha_get_statistics": _of_statistics,
-    "state.set": _of_place,
-    "state.delete": _of_place,
-    "state.patch": _of_patch,
 }
+_BY_STATE: Mapping[str, Callable[[Mapping[str, Json], Json], tuple[str, ...]]] = {
+    "state.set": aliases_of_set,
+    "state.delete": aliases_of_delete,
+    "state.patch": aliases_of_patch,
+}
+"""Of tools that change the state: which paths, rests on what is there."""

@@ -10,7 +10,8 @@ from agent_gate.model.permission import PermissionRule
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.expression import Expression, ExpressionError, compile_expression
 from agent_gate.policy.literals import LITERAL_CHARS_MIN, LiteralIndex
-from agent_gate.policy.patterns import Matcher, characters, is_glob, literals, matcher
+from agent_gate.policy.patterns import Matcher, characters, covers, is_glob, literals, matcher, may_match
+from agent_gate.policy.state_aliases import beginning_of, is_wide
 
 _GLOBS_FEW = 8
 """So many globs are tried one by one: that is as fast as an index, and starts sooner."""
@@ -80,11 +81,23 @@ class RuleIndex:
 
         A rule that matches the signatures themselves has had its say on them, where an allow rule may silence it.
         """
-        return self._first((rank for rank in self._matching(alias) if not self._has_spoken(rank, signatures)), env)
+        return self._first((rank for rank in self._concerned(alias) if not self._has_spoken(rank, signatures)), env)
 
     def met_by(self, signature: str) -> list[PermissionRule]:
         """Every rule and default whose pattern matches, in the order in which they speak, whatever their condition."""
-        return [rule for rank in self._matching(signature) if (rule := self._answers[rank].rule) is not None]
+        return [rule for rank in self._concerned(signature) if (rule := self._answers[rank].rule) is not None]
+
+    def _concerned(self, name: str) -> Iterator[int]:
+        """Ranks of the rules that may speak of a name; of a wide one, those that could match a name that it stands for.
+
+        An allow counts there only where it matches all of them.
+        """
+        return self._overlapping(beginning_of(name)) if is_wide(name) else self._matching(name)
+
+    def _overlapping(self, beginning: str) -> Iterator[int]:
+        for rank, (pattern, answer) in enumerate(zip(self._patterns, self._answers, strict=True)):
+            if (covers if answer.decision is Decision.ALLOW else may_match)(pattern, beginning):
+                yield rank
 
     def _has_spoken(self, rank: int, signatures: Sequence[str]) -> bool:
         if self._answers[rank].decision is Decision.ALLOW:
