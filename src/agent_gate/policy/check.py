@@ -54,7 +54,7 @@ class Looked:
     found: Mapping[str, Json] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     look_further: Callable[[], Mapping[str, Json]] | None = None
-    """Finds what may only be looked for where the call is not refused already: a look-up of a name tells it."""
+    """Finds what may only be looked for where the call is allowed so far: a look-up of a name tells it."""
 
 
 def check_call(
@@ -89,7 +89,7 @@ def check_call(
     bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, looked.resources, None, looked.aliases)
     facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state=known, found=looked.found)
     verdict = judge.decide(bound, facts, declaration)
-    if looked.look_further is not None and verdict.decision is not Decision.DENY:
+    if looked.look_further is not None and verdict.decision is Decision.ALLOW:
         try:
             facts = structs.replace(facts, found=looked.look_further())
         except GateError as error:
