@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ DENIES: dict[str, dict[str, Any]] = {
     "windows": {**LISTED, "windows": {"allowed": [{"hours": ["00:00", "00:01"]}]}},
     "the budget": {**LISTED, "declare": {"http.get": {"cost": 9}}, "limits": {"budget": {"daily": 1}}},
 }
+NUMBERS = count()
 CAUTIOUS = agent("bot", roles=("admin",), mode=Mode.AUTONOMOUS)
 
 
@@ -163,7 +165,10 @@ POLICIES = st.fixed_dictionaries(
         "approvals": st.lists(
             st.fixed_dictionaries(
                 {"min_cost": st.integers(0, 2)},
-                optional={"unless_role": st.sampled_from(("admin", "viewer")), "risk": st.sampled_from(("low", "high"))},
+                optional={
+                    "unless_role": st.sampled_from(("admin", "viewer")),
+                    "risk": st.sampled_from(("low", "high")),
+                },
             ),
             min_size=1,
             max_size=2,
@@ -189,7 +194,7 @@ POLICIES = st.fixed_dictionaries(
 @given(POLICIES)
 async def test_under_any_policy_only_what_is_allowed_is_looked_up(tmp_path: Path, policy: dict[str, Any]) -> None:
     web = a_web()
-    db = tmp_path / f"{len(list(tmp_path.iterdir()))}.db"
+    db = tmp_path / f"{next(NUMBERS)}.db"
     async with a_gate_to(web, policy, db, agent=CAUTIOUS, can_ask=True, clock=HandClock()) as gate:
         outcome = await gate.call("http.get", {"url": URL}, wait=False)
         assert (outcome.status is Status.SUCCESS) == (web.looked_up == [HOST])

@@ -68,7 +68,7 @@ async def test_no_revert_changes_a_path_that_is_denied(tmp_path: Path) -> None:
     snapshot_id, call_id = await arranged(tmp_path)
     async with a_gate(tmp_path, DENIED, agent=ADMIN) as gate:
         for name, args in (("state.revert", {"snapshot_id": snapshot_id}), ("gate.revert", {"call_id": call_id})):
-            outcome = await gate.call(name, **args)
+            outcome = await gate.call(name, args)
             assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1001)
         assert (await gate.call("state.get", path="")).data == STATE
     async with a_gate(tmp_path, ALL, agent=ADMIN) as gate:
@@ -94,7 +94,9 @@ async def test_what_lies_beside_a_denied_path_can_be_changed(tmp_path: Path, nam
 
 
 async def test_an_ask_of_a_path_asks_whichever_way_it_would_be_changed(tmp_path: Path) -> None:
-    asking = {"rules": [{"pattern": "state.patch(*)", "action": "allow"}, {"pattern": "state.set(/a*)", "action": "ask"}]}
+    asking = {
+        "rules": [{"pattern": "state.patch(*)", "action": "allow"}, {"pattern": "state.set(/a*)", "action": "ask"}]
+    }
     async with a_gate(tmp_path, asking) as gate:
         question = await pending(gate, "state.patch", {"patch": [{"op": "add", "path": "/a", "value": {"b": 1}}]})
         await approve(gate, question)
@@ -123,3 +125,21 @@ async def test_the_call_is_judged_by_the_state_that_it_will_change(tmp_path: Pat
         outcome = await outcome_of(gate, question)
         assert outcome.status is Status.DENIED
         assert code_of(outcome) in (1001, 1015)
+
+
+async def test_a_rule_about_a_file_by_a_relative_path_holds_where_the_gate_stands(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "really").mkdir()
+    (tmp_path / "work" / "linked").symlink_to(tmp_path / "really")
+    for path in ("work/plain.txt", "work/secret.txt", "really/other.txt"):
+        (tmp_path / path).write_text("x")
+    policy = {
+        "tools": {"fs.read": {"allow_paths": [f"{tmp_path}/**"]}},
+        "rules": [
+            {"pattern": "fs.read(./secret*)", "action": "deny"},
+            {"pattern": "fs.read(./linked/*)", "action": "deny"},
+        ],
+    }
+    async with a_gate(tmp_path, policy, working_dir=tmp_path / "work") as gate:
+        outcomes = [await gate.call("fs.read", path=path) for path in ("plain.txt", "secret.txt", "linked/other.txt")]
+    assert [outcome.status for outcome in outcomes] == [Status.SUCCESS, Status.DENIED, Status.DENIED]

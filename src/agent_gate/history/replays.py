@@ -201,9 +201,7 @@ def _rules(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reason.rule for reason in verdict.reasons if reason.rule)
 
 
-def _judge_of(
-    reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings, edition: int
-) -> Judge | None:
+def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings, edition: int) -> Judge | None:
     source = policy_source(reader, policy_hash)
     try:
         return None if source is None else Judge(policy_from(source), surroundings, edition)

@@ -77,7 +77,9 @@ _END: Final = (None, None, None)
 def _below(place: Place, old: Json, new: Json) -> Iterator[tuple[Place, Json, Json]]:
     """What lies directly in either of two values, beside what the other has there."""
     if isinstance(old, list) or isinstance(new, list):
-        pairs = zip_longest(old if isinstance(old, list) else (), new if isinstance(new, list) else (), fillvalue=ABSENT)
+        pairs = zip_longest(
+            old if isinstance(old, list) else (), new if isinstance(new, list) else (), fillvalue=ABSENT
+        )
         for number, (one, other) in enumerate(pairs):
             yield (*place, str(number)), one, other
         return

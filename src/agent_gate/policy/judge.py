@@ -27,6 +27,7 @@ from agent_gate.policy.expression import Expression, compile_expression
 from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.limits import charges_for, counts, zone_of
+from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
 from agent_gate.policy.signature_ha import reaches_beyond
@@ -36,6 +37,8 @@ JUDGING_EDITION = 2
 """Which way of judging is in force; the beginning of a run records it, so that the run can be judged again so."""
 _LAYERS_ONLY_TIGHTEN = 2
 """In edition 1 the defaults were silent where a layer spoke, so that an ask of a layer could soften their deny."""
+_RULES_HAVE_PATHS = 2
+"""In edition 1 a rule about a file by a relative path matched nothing."""
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
@@ -59,13 +62,19 @@ class Judge:
         self.policy_hash = hash_of(dict(policy.source))
         self.surroundings = surroundings or Surroundings()
         self._guards = build_guards(policy, self.surroundings)
-        self._index = RuleIndex(policy.rules, policy.defaults)
+        self._index = RuleIndex(policy.rules, policy.defaults, self._resolved)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
         self.counts = counts(policy)
         """Whether performing anything counts against a limit."""
         self._tools: dict[str, JudgedTool] = {}
+
+    def _resolved(self, pattern: str) -> str:
+        """Rules about files may be relative to where the gate stands."""
+        if self.edition < _RULES_HAVE_PATHS or not pattern.startswith("fs."):
+            return pattern
+        return resolved(pattern, self.surroundings)
 
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration:
         """What the policy makes of a tool's own declaration."""

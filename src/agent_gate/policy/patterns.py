@@ -15,7 +15,7 @@ Matcher: TypeAlias = Callable[[str], object]
 # Possessive, because giving the `]` back would find a class where fnmatch sees none.
 _WILDCARD = re.compile(r"[*?]|\[!?+\]?+[^\]]*+\]")
 
-_TOKEN = re.compile(rf"{_WILDCARD.pattern}|.", re.DOTALL)
+_PARTS = re.compile(rf"{_WILDCARD.pattern}|.", re.DOTALL)
 
 _SHORT_CHARS_MAX = 2_000
 """In longer texts a regular expression finds a piece sooner than Python code does."""
@@ -33,10 +33,10 @@ def literals(pattern: str) -> list[str]:
 def may_match(pattern: str, beginning: str) -> bool:
     """Whether the pattern could match a text that begins so; in doubt it could."""
     at = 0
-    for token in _TOKEN.findall(pattern):
-        if token == "*" or at == len(beginning):
+    for part in _PARTS.findall(pattern):
+        if part == "*" or at == len(beginning):
             return True
-        if token != beginning[at] and not (token[0] in "?[" and matcher(token)(beginning[at])):
+        if part != beginning[at] and not (part[0] in "?[" and matcher(part)(beginning[at])):
             return False
         at += 1
     return at == len(beginning)

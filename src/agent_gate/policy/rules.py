@@ -46,7 +46,13 @@ class RuleIndex:
     rank behind the one that speaks are never evaluated.
     """
 
-    def __init__(self, rules: Sequence[PermissionRule], defaults: Sequence[PermissionRule]) -> None:
+    def __init__(
+        self,
+        rules: Sequence[PermissionRule],
+        defaults: Sequence[PermissionRule],
+        resolve: Callable[[str], str] = str,
+    ) -> None:
+        """`resolve` gives the pattern that stands for one which means something only at a place."""
         conditions = _compiled_conditions(rules, defaults)
         self._patterns: list[str] = []
         self._answers: list[Match] = []
@@ -55,12 +61,13 @@ class RuleIndex:
         for answer in _ranked(rules, defaults):
             rule = answer.rule
             assert rule is not None
+            pattern = resolve(rule.pattern)
             # Behind a rule without a condition, another with the same pattern can never speak.
-            if rule.pattern in settled:
+            if pattern in settled:
                 continue
             if not rule.when:
-                settled.add(rule.pattern)
-            self._patterns.append(rule.pattern)
+                settled.add(pattern)
+            self._patterns.append(pattern)
             self._answers.append(answer)
             self._conditions.append(conditions[rule.when])
         self._matchers: list[Matcher | None] = [None] * len(self._patterns)

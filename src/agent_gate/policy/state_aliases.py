@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from os.path import commonprefix
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX
@@ -43,9 +42,7 @@ def aliases_of_delete(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
     if index is None:
         return _aliases([place], changed_places(value_at(state, place), ABSENT, place), place)
     # Those behind it move up.
-    return _aliases(
-        [place], changed_places(holder, [*holder[:index], *holder[index + 1 :]], place[:-1]), place[:-1]
-    )
+    return _aliases([place], changed_places(holder, [*holder[:index], *holder[index + 1 :]], place[:-1]), place[:-1])
 
 
 def aliases_of_patch(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
@@ -54,13 +51,21 @@ def aliases_of_patch(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
     patch: Sequence[Mapping[str, Json]] = args["patch"]
     named = places_named(patch)
     # An element that comes or goes moves those behind it, so that what changes lies below what holds it.
-    common: Sequence[str] = commonprefix([place[:-1] for place in named])
-    return _aliases(named, _changes_of_patch(patch, state), tuple(common))
+    return _aliases(named, _changes_of_patch(patch, state), _common([place[:-1] for place in named]))
 
 
 def aliases_of_change(before: Json, after: Json) -> tuple[str, ...]:
     """Of a call that brings about another state as a whole."""
     return _aliases([], changed_places(before, after), ())
+
+
+def _common(places: Sequence[Place]) -> Place:
+    """The place that all of them lie in, or are."""
+    if not places:
+        return ()
+    first, last = min(places), max(places)
+    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return first[:same]
 
 
 def _changes_of_patch(patch: Sequence[Mapping[str, Json]], state: Json) -> Iterator[Place]:

@@ -16,8 +16,8 @@ VALUES = {"a": True, "b": False}
 FRAGMENTS = (
     *("a", "b", "True", "False", "or", "and", "not", "if", "else", "1", ","),
     *("(", ")", "[", "]", "{", "}", "\n", "\r\n", "\r", "\\\n", "\t", "\f", ";", ":=", "lambda:", "*", "\\"),
-    *("# )\n", "#", "# '\n", "'", '"', "'''", '"""', "')'", '"("', "'#'", "'\\''", "'''\n'''", '"""\n)"""', "r'\\'", "f''"),
-    *("a or b", "(a", "b)", ") or (True", "(b\n)", "a\n", "\nand b"),
+    *("# )\n", "#", "# '\n", "'", '"', "'''", '"""', "')'", '"("', "'#'", "'\\''", "'''\n'''", '"""\n)"""'),
+    *("r'\\'", "f''", "a or b", "(a", "b)", ") or (True", "(b\n)", "a\n", "\nand b"),
 )  # fmt: skip
 SOURCES = st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=9).map(" ".join) | st.lists(
     st.sampled_from(FRAGMENTS), min_size=1, max_size=9
