@@ -25,9 +25,13 @@ def look_around(
     policy: Policy, working_dir: str, *, protected: tuple[str, ...] = (), secret: tuple[str, ...] = ()
 ) -> Surroundings:
     """`protected` are files of the gate that no tool may write, `secret` those that none may read either."""
-    home = os.path.expanduser("~")
-    home = os.path.realpath(home) if home.startswith("/") else ""
+    home = _home() if any("~/" in rule.pattern for rule in (*policy.rules, *policy.defaults)) else ""
     return Surroundings(working_dir, protected, secret, _links(policy, working_dir, home), home)
+
+
+def _home() -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111 -- where there is none, it stays `~`
+    return os.path.realpath(home) if home.startswith("/") else ""
 
 
 def real_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:
