@@ -244,6 +244,7 @@ class _Run:
         body = {
             "agent_id": self._agent.id,
             "instance": self._gate.ledger.instance,
+            "judging": judge.edition,
             "mode": "run",
             "plan_hash": plan_hash,
             "policy_hash": judge.policy_hash,

@@ -456,6 +456,10 @@ class Binding(Struct, frozen=True):
     """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
     aliases: tuple[str, ...] = ()
     """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
+    changes: Callable[[Json], tuple[str, ...]] | None = None
+    """Further aliases, by the state that the call would change."""
+    look_further: Callable[[], Awaitable[Binding]] | None = None
+    """Finds the rest, where the call is allowed as far as is known: a look-up of a name tells it to others."""
 
 
 @dataclass(frozen=True, slots=True)

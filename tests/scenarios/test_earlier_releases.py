@@ -61,6 +61,35 @@ async def test_what_services_kept_in_a_recorded_ledger_still_opens(name: str, tm
     assert (token, entities) == (TOKEN, [ENTITY])
 
 
+JUDGED_BEFORE = {
+    "rules": [{"pattern": "state.*", "action": "allow"}],
+    "defaults": [{"pattern": "lamp.*", "action": "deny"}],
+    "boundary": "deny_by_default",
+    "approvals": [{"min_cost": 2, "approver_role": "admin"}],
+    "declare": {"lamp.off": {"required_roles": ["admin"]}},
+}
+"""The policy of a run in which approvals by cost softened what a default and the boundary denied."""
+
+
+async def test_a_run_is_replayed_as_was_judged_then_and_tried_as_is_judged_now(tmp_path: Path) -> None:
+    db, clock, ids = copied("judging-1.db", tmp_path), SystemClock(), RandomIds()
+    ledger = SqliteLedger(db, clock, ids)
+    with closing(open_reader(db)) as reader:
+        (run_id,) = reader.execute("SELECT run_id FROM runs").fetchone()
+        trial = try_policy(reader, Judge(load_policy(JUDGED_BEFORE)))
+    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    replayed = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get)
+    tried = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get, other=load_policy(JUDGED_BEFORE))
+    await ledger.close()
+    assert replayed.mismatches == []
+    assert [change.what for change in tried.changes] == [
+        "lamp.on(hall): ask would be deny",
+        "fan.on(hall): ask would be deny",
+    ]
+    assert [(flip.was, flip.would_be) for flip in trial.flips] == [("ask", "deny"), ("ask", "deny")]
+    assert verify(db).problems == ()
+
+
 def test_there_is_a_recorded_ledger_of_the_current_schema() -> None:
     from agent_gate.ledger.migrate import HEAD  # noqa: PLC0415 -- beside what it is for
 

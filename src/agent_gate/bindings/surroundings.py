@@ -10,6 +10,7 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.model.policy import Policy
 from agent_gate.policy.guards.path_patterns import fixed_part, normal
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.policy.rule_paths import relative_path
 
 
 def real_directory(path: str | Path | None) -> str:
@@ -24,7 +25,13 @@ def look_around(
     policy: Policy, working_dir: str, *, protected: tuple[str, ...] = (), secret: tuple[str, ...] = ()
 ) -> Surroundings:
     """`protected` are files of the gate that no tool may write, `secret` those that none may read either."""
-    return Surroundings(working_dir, protected, secret, _links(policy, working_dir))
+    home = _home() if any("~/" in rule.pattern for rule in (*policy.rules, *policy.defaults)) else ""
+    return Surroundings(working_dir, protected, secret, _links(policy, working_dir, home), home)
+
+
+def _home() -> str:
+    home = os.path.expanduser("~")
+    return os.path.realpath(home) if home.startswith("/") else ""
 
 
 def real_paths(paths: Iterable[str | Path]) -> tuple[str, ...]:
@@ -45,11 +52,14 @@ def _real(path: str, known: dict[str, str]) -> str:
     return real or "/"
 
 
-def _links(policy: Policy, working_dir: str) -> dict[str, str]:
+def _links(policy: Policy, working_dir: str, home: str) -> dict[str, str]:
     """Links in the fixed part of a pattern are followed now, and never again while the policy is in force."""
     links = {}
-    for source, denies in _patterns(policy):
-        fixed = fixed_part(source, working_dir, denies=denies)
+    fixed_parts = [fixed_part(source, working_dir, denies=denies) for source, denies in _patterns(policy)]
+    for rule in (*policy.rules, *policy.defaults):
+        if (relative := relative_path(rule.pattern, working_dir, home)) is not None:
+            fixed_parts.append(relative.fixed)
+    for fixed in fixed_parts:
         real = os.path.realpath(fixed or "/")
         if real != (normal(fixed) or "/"):
             links[fixed] = real

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agent_gate.config.unmatched import why_unmatched
 from agent_gate.model.policy import CommandGuard, Policy
+from agent_gate.policy.signature import shown
 
 
 def warnings_of(policy: Policy) -> tuple[str, ...]:
     """One line each."""
     section = policy.guards.shell_run
-    return tuple(_refused_programs(section)) if section is not None and section.allow_executables else ()
+    refused = _refused_programs(section) if section is not None and section.allow_executables else ()
+    return (*_unmatched_rules(policy), *refused)
+
+
+def _unmatched_rules(policy: Policy) -> Iterator[str]:
+    for section, rules in (("rules", policy.rules), ("defaults", policy.defaults)):
+        for number, rule in enumerate(rules):
+            if why := why_unmatched(rule.pattern):
+                yield f"{section}[{number}] `{shown(rule.pattern)}` can never match: {why}"
 
 
 def _refused_programs(section: CommandGuard) -> Iterator[str]:

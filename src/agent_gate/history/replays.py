@@ -169,12 +169,13 @@ def _hashes(steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
 
 
 def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings) -> Iterator[Mismatch]:
-    """Every verdict again, under the policy that was in force for that very call."""
+    """Every verdict again, under the policy that was in force for that very call, as was judged then."""
     rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
+    edition = _edition_of(reader, run["run_id"])
     for call in rejudge.calls(run_id=run["run_id"]):
         policy_hash = call.policy_hash
         if policy_hash not in judges:
-            judges[policy_hash] = _judge_of(reader, policy_hash, surroundings)
+            judges[policy_hash] = _judge_of(reader, policy_hash, surroundings, edition)
         judge = judges[policy_hash]
         index = call.step_index
         if judge is None:
@@ -200,20 +201,30 @@ def _rules(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reason.rule for reason in verdict.reasons if reason.rule)
 
 
-def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings) -> Judge | None:
+def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings, edition: int) -> Judge | None:
     source = policy_source(reader, policy_hash)
     try:
-        return None if source is None else Judge(policy_from(source), surroundings)
+        return None if source is None else Judge(policy_from(source), surroundings, edition)
     except GateError as error:
         raise ReplayError(f"the recorded policy cannot be read: {error.problem.detail}", code=4002) from error
 
 
 def _surroundings_of(reader: sqlite3.Connection, run_id: str) -> Surroundings:
     """Where the gate stood when it made the run: what relative paths were relative to."""
+    recorded = _at_the_beginning(reader, run_id, "surroundings")
+    return Surroundings.from_json(recorded) if recorded else Surroundings()
+
+
+def _edition_of(reader: sqlite3.Connection, run_id: str) -> int:
+    """Which way of judging was in force; the first one was not recorded."""
+    return int(_at_the_beginning(reader, run_id, "judging") or 1)
+
+
+def _at_the_beginning(reader: sqlite3.Connection, run_id: str, field: str) -> Any:
     row = reader.execute(
-        "SELECT body -> '$.surroundings' FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", (run_id,)
+        "SELECT body -> ? FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", (f"$.{field}", run_id)
     ).fetchone()
-    return Surroundings.from_json(restore(row[0].encode())) if row and row[0] else Surroundings()
+    return restore(row[0].encode()) if row and row[0] else None
 
 
 def _project_of(reader: sqlite3.Connection, run_id: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from hashlib import sha256
+
+from msgspec import structs
 
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
@@ -15,10 +17,11 @@ from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.schema import arguments_named
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Bind, Binding, Clock, Ledger, Prepared, Secrets, Tools
+from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 from agent_gate.sharing import ON_BEHALF_OF
 
 _NO_STATE = ProjectState(0, None)
@@ -60,22 +63,26 @@ class Binder:
                 given, args = args, hand.normalise(args)
                 args_json = args_json if args is given else None
             binding = (
-                await self._binding(hand.bind, request, args, judge)
+                await self._binding(request.tool, hand.bind(request, args, judge))
                 if hand.bind
-                else Binding(hand.sign(args), aliases=aliases_of(request.tool, args))
+                else Binding(hand.sign(args))
             )
         except GateError as error:
             return self._hidden(error.problem.at("bind"), args, hand.declaration)
         try:
-            call = self._bound(request, args, call_id, hand.declaration, binding, args_json)
             now, transition = self._clock.now(), binding.transition or hand.transition
             judged = judge.judged(hand.declaration)
             if state is None and (transition is not None or judged.needs_state):
                 state = await self._ledger.state(request.project)
+            aliases = _aliases(hand, args, binding, state or _NO_STATE)
+            call = self._bound(request, args, call_id, hand.declaration, binding, args_json, aliases)
             charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
             usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
             refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
             facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
+            if binding.look_further and judge.decide(call, facts, hand.declaration).decision is ALLOW:
+                binding = await self._binding(request.tool, binding.look_further())
+                facts = structs.replace(facts, found=binding.found)
             act = binding.act or hand.act
             return Prepared(
                 call,
@@ -91,23 +98,27 @@ class Binder:
                 judged.needs_state,
                 binding.proposes,
             )
+        except ToolError as error:  # what the ledger cannot do is no matter of this call
+            _release(binding)
+            return self._hidden(error.problem.at("bind"), args, hand.declaration)
         except BaseException:
             _release(binding)
             raise
 
-    async def _binding(self, bind: Bind, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+    @staticmethod
+    async def _binding(tool: str, finding: Awaitable[Binding]) -> Binding:
         try:
-            binding = await bind(request, args, judge)
+            binding = await finding
         except GateError:
             raise
         except Exception as error:
-            detail = f"`{request.tool}` could not be bound: {type(error).__name__}: {error}"
+            detail = f"`{tool}` could not be bound: {type(error).__name__}: {error}"
             raise ToolError(detail[:1000]) from error
         if 0 < len(binding.signatures) <= SIGNATURES_MAX:
             return binding
         _release(binding)
         raise ToolError(
-            f"`{request.tool}` would touch {len(binding.signatures)} things, not 1 to {SIGNATURES_MAX}",
+            f"`{tool}` would touch {len(binding.signatures)} things, not 1 to {SIGNATURES_MAX}",
             code=2002,
             suggestion="name what is meant, in several calls if need be",
         )
@@ -129,6 +140,7 @@ class Binder:
         declaration: ToolDeclaration,
         binding: Binding,
         args_json: bytes | None = None,
+        aliases: tuple[str, ...] = (),
     ) -> BoundCall:
         recorded = recorded_args(args, declaration, self._secrets.keyed_hash) if declaration.secret else args
         if args_json is None or recorded is not args:
@@ -142,7 +154,7 @@ class Binder:
             sha256(args_json).hexdigest(),
             binding.resources,
             args_json,
-            binding.aliases,
+            aliases,
         )
 
     def _facts(
@@ -182,6 +194,13 @@ class Binder:
             if await self._ledger.denied_since(project, signature, since):
                 return True
         return False
+
+
+def _aliases(hand: Hand, args: Mapping[str, Json], binding: Binding, state: ProjectState) -> tuple[str, ...]:
+    """Where a call changes the state, they rest on the state as it is."""
+    if hand.bind is None:
+        return aliases_of(hand.declaration.name, args, state.document)
+    return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
 
 
 def _release(binding: Binding) -> None:

@@ -8,15 +8,17 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError, encoded_text
 from agent_gate.policy.signature_ha import aliases_of_service, named_in
+from agent_gate.policy.state_aliases import aliases_of_delete, aliases_of_patch, aliases_of_set
 
 
-def aliases_of(tool: str, args: Mapping[str, Json]) -> tuple[str, ...]:
-    """Those of a tool whose signature is made of its arguments; most have none."""
-    listed = _BY_TOOL.get(tool)
-    if listed is None:
+def aliases_of(tool: str, args: Mapping[str, Json], state: Json = None) -> tuple[str, ...]:
+    """Those of a tool whose signature is made of its arguments, which would act on `state`; most have none."""
+    by_state, listed = _BY_STATE.get(tool), _BY_TOOL.get(tool)
+    if by_state is None and listed is None:
         return ()
     try:
-        return tuple(dict.fromkeys(listed(args)))
+        changed = by_state(args, state) if by_state else ()
+        return tuple(dict.fromkeys([*changed, *listed(args)])) if listed else changed
     except ArgumentError as error:
         raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
 
@@ -43,35 +45,12 @@ def _of_service(args: Mapping[str, Json]) -> Iterator[str]:
     yield from aliases_of_service(named_in(args))
 
 
-def _of_place(args: Mapping[str, Json]) -> Iterator[str]:
-    yield _set(args["path"])
-
-
-def _of_patch(args: Mapping[str, Json]) -> Iterator[str]:
-    for operation in args["patch"]:
-        if operation.get("op") == "test":
-            continue
-        if isinstance(operation.get("path"), str):
-            yield _set(operation["path"])
-        if operation.get("op") == "move" and isinstance(operation.get("from"), str):
-            yield _set(operation["from"])
-
-
 def _read_by_patch(args: Mapping[str, Json]) -> Iterator[str]:
     """What a patch copies, moves or compares, its outcome tells."""
     for operation in args["patch"]:
         place = operation.get({"copy": "from", "move": "from", "test": "path"}.get(operation.get("op"), ""))
         if isinstance(place, str):
             yield f"state.get({encoded_text('path', place)})"
-
-
-def _of_patch_and_what_it_reads(args: Mapping[str, Json]) -> Iterator[str]:
-    yield from _of_patch(args)
-    yield from _read_by_patch(args)
-
-
-def _set(path: str) -> str:
-    return f"state.set({encoded_text('path', path)})"
 
 
 def _of_whole_state(_: Mapping[str, Json]) -> Iterator[str]:
@@ -87,7 +66,11 @@ _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
     "state.at": _of_whole_state,
     "state.diff": _of_whole_state,
     "state.history": _of_whole_state,
-    "state.set": _of_place,
-    "state.delete": _of_place,
-    "state.patch": _of_patch_and_what_it_reads,
+    "state.patch": _read_by_patch,
 }
+_BY_STATE: Mapping[str, Callable[[Mapping[str, Json], Json], tuple[str, ...]]] = {
+    "state.set": aliases_of_set,
+    "state.delete": aliases_of_delete,
+    "state.patch": aliases_of_patch,
+}
+"""Of tools that change the state: which paths, rests on what is there."""

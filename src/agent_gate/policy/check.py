@@ -54,7 +54,7 @@ class Looked:
     found: Mapping[str, Json] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     look_further: Callable[[], Mapping[str, Json]] | None = None
-    """Finds what may only be looked for where the call is not refused already: a look-up of a name tells it."""
+    """Finds what may only be looked for where the call is allowed so far: a look-up of a name tells it."""
 
 
 def check_call(
@@ -73,12 +73,13 @@ def check_call(
 ) -> Checked:
     """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments."""
     declaration = BUILTIN.get(tool) or unregistered(tool)
+    known: Json = {} if state is None else state
     try:
         plain, encoded = normalise(dict(args))
         if tool in pointers.TOOLS:
             plain = pointers.with_pointer(plain)
         _validate(declaration, plain)
-        looked = look(plain) if look else Looked(_signatures(declaration, plain), aliases=_aliases(declaration, plain))
+        looked = look(plain) if look else _looked(declaration, plain, known)
     except CodecError as error:
         return Checked(_refused(Problem(2002, f"the arguments are not JSON: {error}", stage="admit")))
     except GateError as error:
@@ -86,10 +87,9 @@ def check_call(
     request = CallRequest(Agent(agent_id, roles), tool, plain, project, confirmed=confirmed)
     input_hash = sha256_hex(encoded)
     bound = BoundCall("", request, plain, plain, looked.signatures, input_hash, looked.resources, None, looked.aliases)
-    known: Json = {} if state is None else state
     facts = Facts(at, mode, roles, confirmed, judge.policy_hash, state=known, found=looked.found)
     verdict = judge.decide(bound, facts, declaration)
-    if looked.look_further is not None and verdict.decision is not Decision.DENY:
+    if looked.look_further is not None and verdict.decision is Decision.ALLOW:
         try:
             facts = structs.replace(facts, found=looked.look_further())
         except GateError as error:
@@ -111,14 +111,10 @@ def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:
         raise ToolError(f"`{declaration.name}`: {wrong}", code=2002, suggestion=known)
 
 
-def _signatures(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
+def _looked(declaration: ToolDeclaration, args: Mapping[str, Json], state: Json) -> Looked:
     if declaration.name in GUARDED:
-        return (declaration.name,)
-    return signatures_for(declaration, args)
-
-
-def _aliases(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
-    return () if declaration.name in GUARDED else aliases_of(declaration.name, args)
+        return Looked((declaration.name,))
+    return Looked(signatures_for(declaration, args), aliases=aliases_of(declaration.name, args, state))
 
 
 def _outcome(verdict: Verdict, signatures: tuple[str, ...]) -> Outcome:

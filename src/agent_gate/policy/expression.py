@@ -21,6 +21,13 @@ NAMES = frozenset(
 )
 """What an expression can see."""
 
+_LEXEME = re.compile(
+    r"""(?P<text>(?P<three>\"{3}|'{3})(?:[^\\]|\\.)*?(?P=three)|"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')"""
+    r"""|(?P<blank>(?:\\?(?:\r\n|\r|\n)|\#[^\r\n]*)+)|(?P<open>['"])""",
+    re.DOTALL,
+)
+"""A text; what is a blank: ends of lines, also continued ones, and comments; a quote that begins a text without end."""
+
 # Python would only warn of these, or not, depending on filters that are not ours to set.
 _KNOWN_ESCAPES = re.compile(r"""(?:[^\\]|\\[\\'"abfnrtvxuUN0-3\n])*""")
 
@@ -61,15 +68,27 @@ def compile_expression(source: str, names: frozenset[str] = NAMES) -> Expression
     """The expression, which may run over several lines, or an `ExpressionError` that says what is not allowed."""
     if len(source) > EXPRESSION_CHARS_MAX:
         raise ExpressionError(f"longer than {EXPRESSION_CHARS_MAX} characters")
-    text = source.strip()
-    if "\n" in text:
-        text = f"({text}\n)"
+    text = _on_one_line(source).strip()
     try:
         compiler = Compiler(text, names)
         run = compiler.compile(_parse(text))
     except RecursionError:
         raise ExpressionError("nested too deeply") from None
     return Expression(source, frozenset(compiler.used), run)
+
+
+def _on_one_line(source: str) -> str:
+    """The expression with a blank for each end of a line and each comment.
+
+    So what is parsed is one expression or an error: nothing is put around it that a stray bracket could close.
+    """
+
+    def plain(found: re.Match[str]) -> str:
+        if found["open"]:
+            raise ExpressionError(f"cannot be read: a text that begins with {found['open']} has no end")
+        return found["text"] or " "
+
+    return _LEXEME.sub(plain, source)
 
 
 def _parse(source: str) -> ast.expr:

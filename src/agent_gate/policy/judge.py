@@ -27,10 +27,18 @@ from agent_gate.policy.expression import Expression, compile_expression
 from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.limits import charges_for, counts, zone_of
+from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
 from agent_gate.policy.signature_ha import reaches_beyond
+from agent_gate.policy.state_aliases import is_wide
 
+JUDGING_EDITION = 2
+"""Which way of judging is in force; the beginning of a run records it, so that the run can be judged again so."""
+_LAYERS_ONLY_TIGHTEN = 2
+"""In edition 1 the defaults were silent where a layer spoke, so that an ask of a layer could soften their deny."""
+_RULES_HAVE_PATHS = 2
+"""In edition 1 a rule about a file by a relative path matched nothing."""
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
@@ -47,18 +55,28 @@ _VERDICTS_MAX = 1_024
 class Judge:
     """One policy, compiled once; judging touches nothing but its arguments."""
 
-    def __init__(self, policy: Policy, surroundings: Surroundings | None = None) -> None:
+    def __init__(
+        self, policy: Policy, surroundings: Surroundings | None = None, edition: int = JUDGING_EDITION
+    ) -> None:
+        """`edition` is an earlier one only where a run that was judged by it is replayed."""
         self.policy = policy
+        self.edition = edition
         self.policy_hash = hash_of(dict(policy.source))
         self.surroundings = surroundings or Surroundings()
         self._guards = build_guards(policy, self.surroundings)
-        self._index = RuleIndex((*policy.rules, OWN_RECORD), policy.defaults)
+        self._index = RuleIndex((*policy.rules, OWN_RECORD), policy.defaults, self._resolved)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
         self.counts = counts(policy)
         """Whether performing anything counts against a limit."""
         self._tools: dict[str, JudgedTool] = {}
+
+    def _resolved(self, pattern: str) -> str:
+        """Rules about files may be relative to where the gate stands."""
+        if self.edition < _RULES_HAVE_PATHS or not pattern.startswith("fs."):
+            return pattern
+        return resolved(pattern, self.surroundings)
 
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration:
         """What the policy makes of a tool's own declaration."""
@@ -177,13 +195,21 @@ class Judge:
             layers.limits(charges, facts) if charges else layers.nothing("limits"),
             standing.approvals,
         ]
-        decisions = [reason.decision for reason, _ in answers]
-        is_unruled = not any(decisions)
+        is_unruled = self._is_unruled(matches, guard, answers)
         if is_unruled:
             answers.append(self._unruled(bound.signatures, matches))
         if bound.aliases:
             answers += self._alias_answers(bound, environment, is_unruled)
         return _verdict(answers, standing.requirement, facts)
+
+    def _is_unruled(self, matches: Sequence[Match], guard: layers.Answer, answers: Sequence[layers.Answer]) -> bool:
+        """Whether the base rests on the defaults: for one of the signatures neither a rule speaks nor the guard.
+
+        No layer has a part in it: an ask of theirs beside a default's deny is a deny.
+        """
+        if self.edition < _LAYERS_ONLY_TIGHTEN:
+            return not any(reason.decision for reason, _ in answers)
+        return guard[0].decision is None and any(match.origin != "rule" and not match.error for match in matches)
 
     def _alias_answers(self, bound: BoundCall, environment: _Environment, is_unruled: bool) -> list[layers.Answer]:
         """What a deny or an ask, of the rules or where none spoke of the defaults, says of the call's other names."""
@@ -228,7 +254,7 @@ class Judge:
         """Steps 4 and 5: the defaults, then what the boundary says of the rest."""
         strongest: tuple[int, Match | None, str] = -1, None, ""
         for signature, match in zip(signatures, matches, strict=True):
-            if match.origin == "rule":
+            if match.origin == "rule" or match.error:
                 continue
             rank = _RANK[match.decision] if match.origin == "default" else self._rank_of_silence
             if rank > strongest[0]:
@@ -393,6 +419,10 @@ def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
         detail = f"the condition of rule `{rule.pattern}` cannot be judged: {match.error}"
         return layers.deny(layer, 1001, detail, f"mend `when: {rule.when}`", rule.pattern)
     why = f" ({rule.description})" if rule.description else ""
+    if layer == "aliases" and is_wide(signature):
+        detail = f"it would change more paths than are told one by one, all of them `{shown(signature)}`, of which the"
+        detail = f"{detail} {_name(match)} `{rule.pattern}`{why} denies some"
+        return layers.deny(layer, 1001, detail, "change fewer paths at a time", rule.pattern)
     same = "it is the same as " if layer == "aliases" else ""
     which = f", which is denied by the {_name(match)}" if same else f" is denied by the {_name(match)}"
     return layers.deny(

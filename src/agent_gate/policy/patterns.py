@@ -15,6 +15,8 @@ Matcher: TypeAlias = Callable[[str], object]
 # Possessive, because giving the `]` back would find a class where fnmatch sees none.
 _WILDCARD = re.compile(r"[*?]|\[!?+\]?+[^\]]*+\]")
 
+_PARTS = re.compile(rf"{_WILDCARD.pattern}|.", re.DOTALL)
+
 _SHORT_CHARS_MAX = 2_000
 """In longer texts a regular expression finds a piece sooner than Python code does."""
 
@@ -26,6 +28,24 @@ def is_glob(pattern: str) -> bool:
 def literals(pattern: str) -> list[str]:
     """The runs of plain characters between wildcards: each must occur in any text that the pattern matches."""
     return [run for run in _WILDCARD.split(pattern) if run]
+
+
+def may_match(pattern: str, beginning: str) -> bool:
+    """Whether the pattern could match a text that begins so; in doubt it could."""
+    at = 0
+    for part in _PARTS.findall(pattern):
+        if part == "*" or at == len(beginning):
+            return True
+        if part != beginning[at] and not (part[0] in "?[" and matcher(part)(beginning[at])):
+            return False
+        at += 1
+    return at == len(beginning)
+
+
+def covers(pattern: str, beginning: str) -> bool:
+    """Whether the pattern matches every text `beginning…)`, whatever stands between; in doubt it does not."""
+    plain, star, end = pattern.partition("*")
+    return star == "*" and end in ("", ")") and not is_glob(plain) and beginning.startswith(plain)
 
 
 def characters(*texts: str) -> int:

@@ -10,7 +10,8 @@ from agent_gate.model.permission import PermissionRule
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.expression import Expression, ExpressionError, compile_expression
 from agent_gate.policy.literals import LITERAL_CHARS_MIN, LiteralIndex
-from agent_gate.policy.patterns import Matcher, characters, is_glob, literals, matcher
+from agent_gate.policy.patterns import Matcher, characters, covers, is_glob, literals, matcher, may_match
+from agent_gate.policy.state_aliases import beginning_of, is_wide
 
 _GLOBS_FEW = 8
 """So many globs are tried one by one: that is as fast as an index, and starts sooner."""
@@ -45,7 +46,13 @@ class RuleIndex:
     rank behind the one that speaks are never evaluated.
     """
 
-    def __init__(self, rules: Sequence[PermissionRule], defaults: Sequence[PermissionRule]) -> None:
+    def __init__(
+        self,
+        rules: Sequence[PermissionRule],
+        defaults: Sequence[PermissionRule],
+        resolve: Callable[[str], str] = str,
+    ) -> None:
+        """`resolve` gives the pattern that stands for one which means something only at a place."""
         conditions = _compiled_conditions(rules, defaults)
         self._patterns: list[str] = []
         self._answers: list[Match] = []
@@ -54,12 +61,13 @@ class RuleIndex:
         for answer in _ranked(rules, defaults):
             rule = answer.rule
             assert rule is not None
+            pattern = resolve(rule.pattern)
             # Behind a rule without a condition, another with the same pattern can never speak.
-            if rule.pattern in settled:
+            if pattern in settled:
                 continue
             if not rule.when:
-                settled.add(rule.pattern)
-            self._patterns.append(rule.pattern)
+                settled.add(pattern)
+            self._patterns.append(pattern)
             self._answers.append(answer)
             self._conditions.append(conditions[rule.when])
         self._matchers: list[Matcher | None] = [None] * len(self._patterns)
@@ -80,11 +88,23 @@ class RuleIndex:
 
         A rule that matches the signatures themselves has had its say on them, where an allow rule may silence it.
         """
-        return self._first((rank for rank in self._matching(alias) if not self._has_spoken(rank, signatures)), env)
+        return self._first((rank for rank in self._concerned(alias) if not self._has_spoken(rank, signatures)), env)
 
     def met_by(self, signature: str) -> list[PermissionRule]:
         """Every rule and default whose pattern matches, in the order in which they speak, whatever their condition."""
-        return [rule for rank in self._matching(signature) if (rule := self._answers[rank].rule) is not None]
+        return [rule for rank in self._concerned(signature) if (rule := self._answers[rank].rule) is not None]
+
+    def _concerned(self, name: str) -> Iterator[int]:
+        """Ranks of the rules that may speak of a name; of a wide one, those that could match a name that it stands for.
+
+        An allow counts there only where it matches all of them.
+        """
+        return self._overlapping(beginning_of(name)) if is_wide(name) else self._matching(name)
+
+    def _overlapping(self, beginning: str) -> Iterator[int]:
+        for rank, (pattern, answer) in enumerate(zip(self._patterns, self._answers, strict=True)):
+            if (covers if answer.decision is Decision.ALLOW else may_match)(pattern, beginning):
+                yield rank
 
     def _has_spoken(self, rank: int, signatures: Sequence[str]) -> bool:
         if self._answers[rank].decision is Decision.ALLOW:

@@ -15,6 +15,7 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob, undo_blob
 from agent_gate.model.taking_back import Drifted, taken_back
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.policy.state_aliases import aliases_of_change
 from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Recorded, Transition
 from agent_gate.toolkit import make_hand
 
@@ -60,6 +61,7 @@ class RevertService:
             (f"state.revert({snapshot_id})",),
             {"to_version": state.version},
             transition=lambda _, __: NewState(state.document, f"state of version {state.version} again"),
+            changes=lambda current: aliases_of_change(current, state.document),
         )
 
     async def _bind_call(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
@@ -96,6 +98,7 @@ class RevertService:
             (f"gate.revert({call_id})", snapshot),
             {"call_id": call_id, "to_version": before.version},
             transition=_undo(call_id, before.document, after.document),
+            aliases=aliases_of_change(after.document, before.document),
         )
 
     async def _recorded(self, call_id: str, entries: Sequence[Entry], outcome: Outcome) -> Recorded | None:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
-import jsonpatch
-import jsonpointer
-
 from agent_gate.model.builtin import STATE_TOOLS
-from agent_gate.model.codec import weight
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SHOWN_CHARS_MAX, STATE_BYTES_MAX
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy import pointers
+from agent_gate.policy.documents import ABSENT, child_of, place_of, value_at
+from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
 from agent_gate.ports import Hand, NewState
 from agent_gate.toolkit import make_hand
-
-_IS_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
-"""One spelling for each element: `01` would pass a rule about `1`."""
 
 
 class StateService:
@@ -55,77 +48,52 @@ class StateService:
 
 def _get(inputs: dict[str, Json], state: Json) -> NewState:
     path = inputs.get("path", "")
-    try:
-        return NewState(state, data=jsonpointer.JsonPointer(path).resolve(state))
-    except jsonpointer.JsonPointerException:
+    value = value_at(state, place_of(path))
+    if value is ABSENT:
         raise ToolError(
             f"the state has nothing at `{path}`", code=2002, suggestion="read the whole state with an empty path"
-        ) from None
+        )
+    return NewState(state, data=value)
 
 
 def _set(inputs: dict[str, Json], state: Json) -> NewState:
-    path = inputs["path"]
-    place = jsonpointer.JsonPointer(path)
-    if not place.parts:
-        return NewState(inputs["value"], "state replaced")
-    parent = state
-    for part in place.parts[:-1]:
-        parent = parent.setdefault(part, {}) if isinstance(parent, dict) else _step(parent, part, path)
-    if isinstance(parent, dict):
-        parent[place.parts[-1]] = inputs["value"]
-    elif isinstance(parent, list) and place.parts[-1] == "-":
-        parent.append(inputs["value"])
-    elif isinstance(parent, list):
-        parent[_index(parent, place.parts[-1], path)] = inputs["value"]
+    path, value = inputs["path"], inputs["value"]
+    place = place_of(path)
+    if not place:
+        return NewState(value, "state replaced")
+    holder = state
+    for part in place[:-1]:
+        holder = holder.setdefault(part, {}) if isinstance(holder, dict) else _element(holder, part, path)
+    if isinstance(holder, dict):
+        holder[place[-1]] = value
+    elif isinstance(holder, list) and place[-1] == "-":
+        holder.append(value)
     else:
-        raise ToolError(f"`{path}` leads through a value that has no parts", code=2002)
+        _element(holder, place[-1], path)
+        holder[int(place[-1])] = value
     return NewState(state, f"set {path}")
+
+
+def _element(holder: Json, part: str, path: str) -> Json:
+    if not isinstance(holder, list):
+        raise ToolError(f"`{path}` leads through a value that has no parts", code=2002)
+    element = child_of(holder, part)
+    if element is ABSENT:
+        raise ToolError(f"the list on the way to `{path}` has no element {part}", code=2002)
+    return element
 
 
 def _delete(inputs: dict[str, Json], state: Json) -> NewState:
     path = inputs["path"]
-    place = jsonpointer.JsonPointer(path)
-    if not place.parts:
+    place = place_of(path)
+    if not place:
         return NewState({}, "state emptied")
-    try:
-        parent, last = place.to_last(state)
-        if isinstance(parent, list):
-            del parent[_index(parent, str(last), path)]
-        else:
-            del parent[last]
-    except (jsonpointer.JsonPointerException, KeyError, TypeError):
-        raise ToolError(f"the state has nothing at `{path}`", code=2002) from None
+    holder = value_at(state, place[:-1])
+    if child_of(holder, place[-1]) is ABSENT:
+        raise ToolError(f"the state has nothing at `{path}`", code=2002)
+    del holder[int(place[-1]) if isinstance(holder, list) else place[-1]]
     return NewState(state, f"deleted {path}")
 
 
 def _patch(inputs: dict[str, Json], state: Json) -> NewState:
-    bytes_left = STATE_BYTES_MAX
-    try:
-        for operation in inputs["patch"]:
-            bytes_left -= _copied(operation, state, bytes_left)
-            if bytes_left < 0:
-                raise ToolError(f"the patch copies more than {STATE_BYTES_MAX} bytes", code=2005)
-            state = jsonpatch.JsonPatch([operation]).apply(state, in_place=True)
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, ValueError) as error:
-        raise ToolError(f"the patch does not apply: {error}"[:SHOWN_CHARS_MAX], code=2002) from None
-    return NewState(state, f"applied {len(inputs['patch'])} operations")
-
-
-def _copied(operation: Mapping[str, Json], state: Json, enough: int) -> int:
-    """How much an operation copies of what is there: a few copies of copies would fill any memory."""
-    source = operation.get("from")
-    if operation.get("op") != "copy" or not isinstance(source, str):
-        return 0
-    return weight(jsonpointer.resolve_pointer(state, source), enough)
-
-
-def _step(parent: Json, part: str, path: str) -> Json:
-    if isinstance(parent, list):
-        return parent[_index(parent, part, path)]
-    raise ToolError(f"`{path}` leads through a value that has no parts", code=2002)
-
-
-def _index(items: list[Json], part: str, path: str) -> int:
-    if not _IS_INDEX.fullmatch(part) or int(part) >= len(items):
-        raise ToolError(f"the list at `{path}` has no element {part}", code=2002)
-    return int(part)
+    return NewState(patched(state, inputs["patch"]), f"applied {len(inputs['patch'])} operations")

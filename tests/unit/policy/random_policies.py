@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace as changed
 
 from agent_gate.model.call import BoundCall, Facts, Usage
-from agent_gate.model.tool import Mode, ToolDeclaration
+from agent_gate.model.tool import Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from tests.unit.policy.judging import NOON, bound_call, facts, judge_of, tool
 from tests.unit.policy.verdict_oracle import DAYS, EFFECTS, RISKS, Call
@@ -180,6 +180,39 @@ def policy(random: Random) -> dict[str, Any]:
     # Approvals may name the role that only `roles` makes known.
     tools = {"tools": {"fs.read": _section(random)}} if random.random() < 0.8 else {}
     return {"version": 1, **_some(random, fields, share), "roles": fields["roles"], **tools}
+
+
+def with_more(case: Case, random: Random) -> Iterator[tuple[str, Case]]:
+    """The same call where one more layer has a say, beside all those that had one before."""
+    policy, tool = case.policy, case.declaration
+    yield "approvals", case.under({**policy, "approvals": [*policy.get("approvals", ()), _approval(random)]})
+    if "windows" not in policy:
+        yield "windows", case.under({**policy, "windows": {"allowed": [_window(random)]}})
+    limits = {"rate": {"per_minute": random.randint(1, 4)}, "budget": {"daily": random.randint(1, 4)}}
+    yield "limits", case.under({**policy, "limits": {**limits, **policy.get("limits", {})}})
+    yield "quota", case.under({"max_calls_per_tool": random.randint(1, 4), **policy})
+    yield "preconditions", _declaring(case, preconditions=(*tool.preconditions, random.choice(_CONDITIONS)))
+    yield "confirmation", _declaring(case, confirmation_required=True)
+    if not tool.required_roles:
+        yield "roles", _declaring(case, required_roles=(random.choice(_ROLES),))
+    if "risk" not in _conditions_of(case):
+        yield "risk", _declaring(case, risk=Risk.HIGH)
+    if "cost" not in _conditions_of(case):
+        yield "cost", _declaring(case, cost=tool.cost + 5)
+
+
+LAYERS = ("approvals", "windows", "limits", "quota", "preconditions", "confirmation", "roles", "risk", "cost")
+
+
+def _declaring(case: Case, **fields: Any) -> Case:
+    return replace(case, declaration=replace(case.declaration, **fields))
+
+
+def _conditions_of(case: Case) -> str:
+    """Of rules, which may see a tool's risk and cost, and allow where those are high."""
+    rules = [*case.policy.get("rules", ()), *case.policy.get("defaults", ())]
+    declared = [more.get("preconditions", ()) for more in case.policy.get("declare", {}).values()]
+    return repr([rule.get("when") for rule in rules]) + repr([case.declaration.preconditions, declared])
 
 
 def _role(random: Random) -> dict[str, Any]:

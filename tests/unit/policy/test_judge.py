@@ -49,17 +49,27 @@ def test_deny_then_ask_then_allow_then_defaults_then_the_boundary(policy: Mappin
 @pytest.mark.parametrize(
     ("policy", "decision"),
     [
-        ({"defaults": [DENY]}, "ask"),
+        ({"defaults": [DENY]}, "deny"),
         ({"defaults": [ALLOW]}, "ask"),
-        ({"boundary": "deny_by_default"}, "ask"),
+        ({"boundary": "deny_by_default"}, "deny"),
+        ({"boundary": "deny_by_default", "defaults": [ALLOW]}, "ask"),
+        ({"rules": [ALLOW], "defaults": [DENY]}, "ask"),
         ({"rules": [ALLOW]}, "ask"),
         ({"rules": [DENY]}, "deny"),
+        ({"version": 1}, "ask"),
     ],
 )
-def test_a_layer_s_ask_beats_allow_defaults_and_boundary_and_yields_to_a_deny(
-    policy: Mapping[str, Json], decision: str
-) -> None:
+def test_a_layer_s_ask_beats_every_allow_and_yields_to_every_deny(policy: Mapping[str, Json], decision: str) -> None:
     assert judged({**policy, "approvals": [{"min_cost": 0}]}).decision.value == decision
+    risky = tool(risk="high")
+    assert judged(policy, risky, mode=Mode.AUTONOMOUS, roles=("admin",)).decision.value == decision
+
+
+@pytest.mark.parametrize("rest", [{"defaults": [DENY]}, {"boundary": "deny_by_default"}])
+def test_a_rule_that_asks_of_one_signature_does_not_soften_what_is_denied_of_another(rest: Mapping[str, Json]) -> None:
+    policy = {"rules": [{"pattern": "t(a)", "action": "ask"}], **rest}
+    assert judged(policy, tool(), "t(a)", "t(b)").decision is Decision.DENY
+    assert judged(policy, tool(), "t(a)").decision is Decision.ASK
 
 
 def test_a_layer_s_deny_beats_every_allow_and_every_ask() -> None:

@@ -13,6 +13,8 @@ from tests.unit.policy import random_policies
 from tests.unit.policy.judging import answers, code
 from tests.unit.policy.verdict_oracle import Opinion, opinion
 
+STRICTNESS = (Decision.ALLOW, Decision.ASK, Decision.DENY)
+
 
 def _as_opinion(verdict: Verdict) -> Opinion:
     asks = verdict.decision is Decision.ASK
@@ -30,6 +32,34 @@ def test_the_judge_equals_the_oracle(seeds: list[int]) -> None:
     for seed in seeds:
         case = random_policies.case(Random(seed))
         assert _as_opinion(case.verdict()) == opinion(case.policy, case.call()), (seed, case)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**48), st.integers(0, 2**48)), min_size=5, max_size=5))
+def test_another_layer_never_makes_a_verdict_less_strict(seeds: list[tuple[int, int]]) -> None:
+    """Held against the judge alone: what was said before is compared with what is said with more to be heeded."""
+    for seed, more in seeds:
+        case = random_policies.case(Random(seed))
+        for layer, stricter in random_policies.with_more(case, Random(more)):
+            before, after = case.verdict().decision, stricter.verdict().decision
+            assert STRICTNESS.index(before) <= STRICTNESS.index(after), (seed, more, layer, stricter)
+
+
+def test_more_layers_turn_every_answer_into_each_stricter_one() -> None:
+    """A comparison is worth what it compares."""
+    seen: Counter[tuple[str, str]] = Counter()
+    layers: set[str] = set()
+    for seed in range(1_500):
+        case = random_policies.case(Random(seed))
+        before = opinion(case.policy, case.call()).decision
+        for layer, stricter in random_policies.with_more(case, Random(seed)):
+            after = opinion(stricter.policy, stricter.call()).decision
+            seen[before, after] += 1
+            if before != after:
+                layers.add(layer)
+    assert {pair for pair, times in seen.items() if times >= 5} == {
+        ("allow", "allow"), ("allow", "ask"), ("allow", "deny"), ("ask", "ask"), ("ask", "deny"), ("deny", "deny"),
+    }  # fmt: skip
+    assert layers == set(random_policies.LAYERS)
 
 
 def test_the_random_policies_reach_every_answer() -> None:

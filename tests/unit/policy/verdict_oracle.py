@@ -113,11 +113,9 @@ def _opinion(policy: Mapping[str, Any], call: Call) -> Opinion:  # noqa: PLR0912
     if asking:
         said["approvals"] = "ask"
 
-    unruled = not said
-    if unruled:
-        _let_defaults_speak(policy, by_rules, said)
-        if "deny" in said.values():
-            codes.append(("defaults", 1001))
+    unruled = "guard" not in said and len(spoken) < len(by_rules)
+    if unruled and _let_defaults_speak(policy, by_rules, said) == "deny":
+        codes.append(("defaults", 1001))
     of_aliases = [_of_alias(policy, call, alias, env, unruled) for alias in call.aliases]
     if "deny" in of_aliases:
         deny("aliases", 1001)
@@ -279,11 +277,13 @@ def _approver_roles(asking: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(named - set(ladder[:-1]))
 
 
-def _let_defaults_speak(policy: Mapping[str, Any], by_rules: Sequence[oracle.Answer], said: dict[str, str]) -> None:
+def _let_defaults_speak(policy: Mapping[str, Any], by_rules: Sequence[oracle.Answer], said: dict[str, str]) -> str:
     """The strictest of what defaults and boundary say of the signatures that no rule allows, and who said it first."""
     silence = "deny" if "boundary" in policy else "ask"
     said_of = []
     for answer in by_rules:
+        if answer.failed:
+            continue
         if answer.rule.startswith("defaults"):
             said_of.append((answer.decision, "defaults"))
         elif not answer.rule:
@@ -291,3 +291,4 @@ def _let_defaults_speak(policy: Mapping[str, Any], by_rules: Sequence[oracle.Ans
     strictest = max((decision for decision, _ in said_of), key=("allow", "ask", "deny").index)
     layer = next(layer for decision, layer in said_of if decision == strictest)
     said[layer] = strictest
+    return strictest

@@ -19,13 +19,21 @@ class Surroundings:
     """Those of them that no tool may read either."""
     links: Mapping[str, str] = field(default_factory=dict)
     """The fixed parts of path patterns that lead through links, and where they really lead."""
+    home: str = ""
+    """What `~/` stands for in rules."""
 
     def to_json(self) -> dict[str, Json]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Json]) -> Surroundings:
-        return cls(fields["working_dir"], tuple(fields["protected"]), tuple(fields["secret"]), dict(fields["links"]))
+        return cls(
+            fields["working_dir"],
+            tuple(fields["protected"]),
+            tuple(fields["secret"]),
+            dict(fields["links"]),
+            fields.get("home", ""),
+        )
 
 
 def covering(paths: Container[str], path: str) -> str:

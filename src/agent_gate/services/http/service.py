@@ -116,9 +116,19 @@ class HttpService:
             self._outbound.refuse_ours(fetch.headers)
         facts = await self._facts(request, fetch, judge)
         errand = _Errand(fetch, request, args, judge, facts)
-        addresses = [fetch.url.host] if fetch.url.is_address else await self._addresses_if_allowed(errand)
+        if fetch.url.is_address:
+            return self._binding(errand, [fetch.url.host])
+        bound = self._binding(errand, [])
+        # Where a person is asked first, the name is looked up when the call is performed; what is only imagined, never.
+        return bound if request.simulate else replace(bound, look_further=partial(self._looked_up, errand))
+
+    def _binding(self, errand: _Errand, addresses: list[str]) -> Binding:
+        fetch = errand.fetch
         act = partial(self._fetch, errand, addresses)
         return Binding(fetch.signatures, fetch.resources, act=act, found=found(addresses))
+
+    async def _looked_up(self, errand: _Errand) -> Binding:
+        return self._binding(errand, await self._look_up(errand, errand.fetch.url))
 
     async def _facts(self, request: CallRequest, fetch: Fetch, judge: Judge) -> Facts:
         """As the gate will see them, but for what has been used up: that refuses no URL."""
@@ -138,15 +148,6 @@ class HttpService:
             and await self._ledger.denied_since(request.project, fetch.signatures[0], now - cooldown),
             ceiling=ceiling,
         )
-
-    async def _addresses_if_allowed(self, errand: _Errand) -> list[str]:
-        """A look-up tells others the name: there is none before it is allowed, nor for a call that is only imagined.
-
-        Where a person is asked first, the name is looked up when the call is performed.
-        """
-        if errand.request.simulate or errand.verdict(errand.fetch.url).decision is not Decision.ALLOW:
-            return []
-        return await self._look_up(errand, errand.fetch.url)
 
     async def _look_up(self, errand: _Errand, url: Url) -> list[str]:
         left_s = min(self._lookup_timeout_s, _limit_s(errand))
