@@ -14,7 +14,7 @@ from msgspec import structs
 from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
-from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
+from agent_gate.model.entry import GATE_PROJECT, Applied, Committed, Draft, Kind, Work
 from agent_gate.model.errors import PlanValidationError, Problem, StorageError
 from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
@@ -119,6 +119,8 @@ class _Run:
         self._data: dict[str, Json] = {}
         """What earlier steps with an id reached."""
         self._begun = False
+        self._recorded_in = project
+        """The project whose chain the run is written to: the gate's own where it may not be, or is not there."""
         self._bytes_left: float = math.inf if self._is_the_owners() else RUN_RESULTS_BYTES_MAX
         timeout_s = gate.judge.policy.global_timeout_seconds
         self._deadline = None if timeout_s is None else gate.clock.monotonic() + timeout_s
@@ -236,9 +238,12 @@ class _Run:
         )
 
     async def _begin(self) -> None:
-        """Write that the run begins; in a project that is not there for this agent only the refusals are written."""
-        if not self._agent.may_use(self._project):
-            return
+        """Write that the run begins.
+
+        In a project that is not there for this agent its steps will be refused, and it is written where that is.
+        """
+        if not self._agent.may_use(self._project) or await self._gate.ledger.head(self._project) is None:
+            self._recorded_in = GATE_PROJECT
         judge, plan_json = self._gate.judge, canonical(self._recorded_plan().to_json())
         plan_hash = sha256_hex(plan_json)
         body = {
@@ -252,7 +257,7 @@ class _Run:
             "total_steps": len(self._plan.steps),
         }
         blobs = ((plan_hash, plan_json), (judge.policy_hash, canonical(dict(judge.policy.source))))
-        work = Work(self._project, opens=("run", self._run_id), blobs=blobs)
+        work = Work(self._recorded_in, opens=("run", self._run_id), blobs=blobs)
         self._begun = isinstance(await self._write(body, "running", work), Applied)
 
     def _recorded_plan(self) -> Plan:
@@ -274,13 +279,21 @@ class _Run:
             "denied_steps": sum(outcome.status in (Status.DENIED, Status.EXPIRED) for outcome in outcomes),
             "failed_steps": sum(outcome.status in (Status.ERROR, Status.UNKNOWN) for outcome in outcomes),
         }
-        if problem:
-            body["error"] = problem.to_json()
+        told = problem or (outcomes[0].error if self._recorded_in != self._project and outcomes else None)
+        if told:
+            body["error"] = told.to_json()
         try:
-            await self._write(body, status, Work(self._project, closes=self._run_id))
+            if unrecorded := await self._unrecorded():
+                body["unrecorded_steps"] = unrecorded
+            await self._write(body, status, Work(self._recorded_in, closes=self._run_id))
         except StorageError as error:
             status, problem = "failed", error.problem.at("settle")
         return RunResult(self._run_id, status, outcomes, problem)
+
+    async def _unrecorded(self) -> int:
+        """How many steps ended so that the ledger does not say how, or not yet."""
+        failed = [one.call_id for one in self._outcomes if one.status in (Status.ERROR, Status.UNKNOWN)]
+        return sum([not await self._gate.ledger.entries_of(call_id, "settled") for call_id in failed])
 
     async def _write(self, body: Mapping[str, Json], status: str, work: Work) -> Committed:
         draft = Draft(

@@ -247,7 +247,9 @@ class Way:
         """A new question, unless one is still unanswered; the outcome where it may not be put."""
         if passage.question is None or passage.agreed:
             charges = outstanding(prepared.charges, passage.reserved)
-            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.question, charges)
+            asked = await self._stages.holder.ask(
+                prepared, verdict, passage.claim, passage.question, charges, started_at=passage.started_at
+            )
             if isinstance(asked, Problem):
                 return await self._settle(passage, prepared, verdict, Ending.denied(asked))
             if not isinstance(asked, Question):
@@ -290,10 +292,12 @@ class Way:
     ) -> Committed:
         claim = None if passage.held else passage.claim
         charges = outstanding(prepared.charges, passage.reserved)
-        first = not passage.held
+        started_at = None if passage.held else passage.started_at
         granted = passage.resolution_fields() if passage.grant else None
         beside = self._use_of_grant(passage)
-        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first, kept, granted, beside)
+        committed = await self._stages.performer.intend(
+            prepared, verdict, claim, charges, started_at, kept, granted, beside
+        )
         if isinstance(committed, Applied):
             passage.opened = True
             passage.reserved += charges

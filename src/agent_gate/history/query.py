@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
+from agent_gate.history import run_rows
 from agent_gate.ledger.reader import row_of, rows_of
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS, entry_of, question_of
 from agent_gate.model.codec import restore
@@ -239,7 +240,7 @@ RUN_COLUMNS = (
 def runs(
     reader: sqlite3.Connection, limit: int = LIMIT, agent: str | None = None, columns: Sequence[str] = RUN_COLUMNS
 ) -> list[dict[str, Any]]:
-    """The rows of the view `runs`, newest first: all, or those that one agent began."""
+    """The rows of the view `runs`, newest first, with why a run was refused: all, or those that one agent began."""
     began = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
     wanted, values = ("", ()) if agent is None else (f"WHERE run_id IN ({began})", (agent,))
     rows = rows_of(
@@ -248,7 +249,7 @@ def runs(
         *values,
         _positive(limit),
     )
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    return [run_rows.shown(reader, dict(zip(columns, row, strict=True))) for row in list(rows)]
 
 
 def agent_of_run(reader: sqlite3.Connection, run_id: str) -> str | None:

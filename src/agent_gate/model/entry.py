@@ -28,6 +28,7 @@ class Kind(Word):
     JUDGED = "judged"
     EFFECT = "effect"
     REVERTED = "reverted"
+    REPLAYED = "replayed"
     POLICY = "policy"
     TOOLS = "tools"
     PROJECT = "project"

@@ -64,8 +64,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
-            "request_id": self.request_id or self.call_id,
-            "call_id": self.call_id,
+            **_ids(self.request_id, self.call_id),
             "status": self.status.text,
         }
         if self.data is not None:
@@ -106,10 +105,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
         decision = Decision(fields["decision"]) if "decision" in fields else None
         diff, files = fields.get("state_diff"), fields.get("files")
         moments = {name: epoch(fields[name]) for name in _MOMENTS if name in fields}
+        call_id, request_id = fields.get("call_id", ""), fields.get("request_id", "")
         return cls(
-            call_id=fields["call_id"],
+            call_id=call_id,
             status=Status(fields["status"]),
-            request_id="" if fields["request_id"] == fields["call_id"] else fields["request_id"],
+            request_id="" if request_id == call_id else request_id,
             data=fields.get("data"),
             message=fields.get("message", ""),
             error=Problem.from_json(fields["error"]) if "error" in fields else None,
@@ -151,3 +151,10 @@ class ToolResult:
     request_id: str
     status: str
     data: Any = None
+
+
+def _ids(request_id: str, call_id: str) -> dict[str, str]:
+    """What was only simulated has none."""
+    if call_id:
+        return {"request_id": request_id or call_id, "call_id": call_id}
+    return {"request_id": request_id} if request_id else {}

@@ -80,16 +80,21 @@ class Performer:
         verdict: Verdict,
         claim: Claim | None,
         charges: tuple[Charge, ...],
-        first: bool,
+        started_at: float | None,
         kept: bytes | None = None,
         resolution: Mapping[str, str] | None = None,
         beside: tuple[Beside, ...] = (),
     ) -> Committed:
-        """Write the intent, with what was kept to undo the act, and reserve what the act will count against."""
+        """Write the intent, with what was kept to undo the act, and reserve what the act will count against.
+
+        `started_at` is when the call began, where this is its first entry.
+        """
         call, now = prepared.call, self._clock.now()
         kept_hash = None if kept is None else sha256_hex(kept)
         instance, salt = self._ledger.instance, self._ids.salt()
-        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, first, kept_hash, resolution)
+        draft = record.performing(
+            call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution
+        )
         return await self._ledger.commit(
             Work(
                 call.request.project,

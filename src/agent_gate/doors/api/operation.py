@@ -155,11 +155,6 @@ class Conflict(ToolError):
     """What is there does not allow it now."""
 
 
-def imagined(outcome: Outcome) -> dict[str, Any]:
-    """The outcome that a call would have: without ids, because there is no call."""
-    return {key: value for key, value in outcome.to_json().items() if key not in ("call_id", "request_id")}
-
-
 def _typed(value: str, schema: Schema) -> Json:
     """A parameter as its schema has it; text that is no such value is left for the schema to refuse."""
     match schema.get("type"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who, imagined
+from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who
 from agent_gate.doors.api.schemas import (
     GRANT_TERMS,
     ID,
@@ -143,7 +143,7 @@ async def check_policy(asked: Asked) -> Response:
         mode=mode_named(body.get("mode")),
     )
     outcome, _ = await hall.gate.simulate(request)
-    return json_response(imagined(outcome))
+    return json_response(outcome.to_json())
 
 
 _CALL_ID = {"call_id": ID}

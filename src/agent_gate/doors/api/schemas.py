@@ -182,7 +182,13 @@ LISTED_RUN_COLUMNS = tuple(column for column in RUN_COLUMNS if column not in ("p
 
 
 def _run(columns: Iterable[str]) -> Schema:
-    return record({column: _RUN_TYPES.get(column, or_null(text())) for column in columns})
+    return record(
+        {column: _RUN_TYPES.get(column, or_null(text())) for column in columns},
+        {
+            "original_run_id": text("Of a replay: the run that was replayed."),
+            "error": {**ref("Error"), "description": "Why the run as a whole was refused or broken off."},
+        },
+    )
 
 
 _LINE = record(
