@@ -20,6 +20,7 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.undone import Undone
 from agent_gate.model.verdict import Requirement, Verdict
 
 
@@ -251,6 +252,10 @@ class Ledger(Protocol):
 
     async def entries_of(self, call_id: str, kind: str | None = None) -> Sequence[Entry]: ...
 
+    async def undone(self, project: str, call_id: str) -> Undone | None:
+        """By which call another was undone, or is being."""
+        ...
+
     async def used(self, project: str, charge: Charge) -> float: ...
 
     async def denied_since(self, project: str, signature: str, since: float) -> bool:
@@ -473,6 +478,18 @@ class Recorded:
     outcome: Outcome
     kept: bytes | None = None
     """What the call's own hand kept for its undoing."""
+    undoes: Recorded | None = None
+    """Of a call that undid another, that other: undoing it does again what that one did."""
+
+    @property
+    def origin(self) -> Recorded:
+        """The call of the tool itself, at the end of a row of undoings."""
+        return self if self.undoes is None else self.undoes.origin
+
+    @property
+    def is_in_effect(self) -> bool:
+        """Whether, after it, stands what the tool's own call did; otherwise that is undone."""
+        return self.undoes is None or not self.undoes.is_in_effect
 
 
 Bind: TypeAlias = Callable[[CallRequest, Mapping[str, Json], "Judge"], Awaitable["Binding"]]
@@ -534,6 +551,11 @@ class Prepared(Struct, frozen=True):
     needs_state: bool = False
     """Whether the verdict may rest on the project's state."""
     proposes: bool = False
+
+    @property
+    def undoes(self) -> str | None:
+        """The call that it would undo."""
+        return self.call.resources.get("call_id") if self.hand.reverts else None
 
     def release(self) -> None:
         if self.on_release:

@@ -32,6 +32,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
+from agent_gate.model.undone import Undone
 from agent_gate.model.verdict import ASK, Decision, Verdict
 from agent_gate.passage import Judged, Passage, covers, refusal, run_timeout, still_open
 from agent_gate.pipeline.admit import closed_problem, other_arguments
@@ -392,6 +393,8 @@ class Way:
                 problem = other_arguments(passage.claim.request_id)
                 passage.claim = None
                 return await self._settle(passage, prepared, verdict, Ending.failed(problem, acted=False))
+            case Undone() as undone:
+                return await self._settle(passage, prepared, verdict, Ending.failed(undone.problem, acted=False))
             case AlreadyClosed(call_id):
                 return await self._outcome_of_other(call_id, wait=False)
             case _:

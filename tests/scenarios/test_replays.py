@@ -71,7 +71,7 @@ def change(directory: Path, sql: str, *values: object) -> None:
 @pytest.mark.parametrize("words", [[], ["--verify"]])
 async def test_a_run_from_which_entries_were_deleted_is_broken(tmp_path: Path, which: str, words: list[str]) -> None:
     run_id = await made(tmp_path)
-    change(tmp_path, f"DELETE FROM entries WHERE run_id = ? AND {which}", run_id)  # noqa: S608
+    change(tmp_path, f"DELETE FROM entries WHERE run_id = ? AND {which}", run_id)
     done = run(tmp_path, "replay", run_id, *words, "--db", DB)
     assert (done.returncode, b"broken" in done.stdout, b"as recorded" in done.stdout) == (6, True, False)
 

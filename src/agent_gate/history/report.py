@@ -94,9 +94,7 @@ def steps_shown(reader: sqlite3.Connection, run: Mapping[str, Any]) -> list[dict
     return [_replayed(recorded.get(call_id), call_id, *told) for call_id, *told in found]
 
 
-def _replayed(
-    step: dict[str, Any] | None, call_id: str, tool: str, finding: str, body: str | None
-) -> dict[str, Any]:
+def _replayed(step: dict[str, Any] | None, call_id: str, tool: str, finding: str, body: str | None) -> dict[str, Any]:
     fields = read_json(body) or {}
     if step is None:  # the original is not there any more
         step = {"call_id": call_id, "tool_name": tool, "result": {"status": fields.get("recorded_status", "unknown")}}

@@ -12,6 +12,7 @@ from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
+from agent_gate.model.undone import Undone
 from agent_gate.model.word import Word
 
 GATE_PROJECT = "_gate"
@@ -271,6 +272,8 @@ class Work(Struct, frozen=True):
     erases: tuple[str, ...] = ()
     """Calls whose bodies become tombstones."""
     beside: tuple[Beside, ...] = ()
+    undoes: str | None = None
+    """The call that this one undoes; refused where another has, or is at it."""
 
     @property
     def is_plain(self) -> bool:
@@ -328,7 +331,9 @@ class ClockKnown:
     """Another process has noted where the clock was set to."""
 
 
-Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent | ClockKnown
+Refused: TypeAlias = (
+    NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent | ClockKnown | Undone
+)
 Committed: TypeAlias = Applied | Refused
 
 

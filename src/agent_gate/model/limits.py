@@ -399,3 +399,6 @@ MCP_SUBSCRIPTIONS_MAX = 8
 PIPE_CHUNK_BYTES = 65_536
 PIPE_CHUNKS_MAX = 8
 """Read and not yet looked at."""
+
+UNDO_ROW_MAX = 100
+"""How many undoings of undoings are followed to the call that they are about."""

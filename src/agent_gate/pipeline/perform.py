@@ -92,9 +92,7 @@ class Performer:
         call, now = prepared.call, self._clock.now()
         kept_hash = None if kept is None else sha256_hex(kept)
         instance, salt = self._ledger.instance, self._ids.salt()
-        draft = record.performing(
-            call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution
-        )
+        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution)
         return await self._ledger.commit(
             Work(
                 call.request.project,
@@ -105,6 +103,7 @@ class Performer:
                 charges=charges,
                 blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
                 beside=beside,
+                undoes=prepared.undoes,
             )
         )
 

@@ -97,7 +97,7 @@ class FilesystemService:
             holding.release()
             raise ToolError(f"`{visible(path)}` now leads to `{visible(target.path)}`", suggestion="look there")
         restoring = Restoring(holding, call.call_id, undoing, _bytes_max(judge.policy.guards.fs_write))
-        found = {**target.found, "size": len(undoing.previous) if isinstance(undoing, Restore) else 0}
+        found = {**target.found, "size": undoing.size_after}
         return Binding(
             (_signature("fs.write", path),),
             {"path": path, **target.identity},
@@ -174,6 +174,8 @@ def _read(target: Target, bytes_max: int, encoding: str) -> Json:
 
 def _undoing(call: Recorded) -> Undoing:
     """What is to be done to the file, from what the ledger knows of the call."""
+    if call.undoes is not None:
+        return _undoing(call.undoes).inverse
     left = _content(call.args)
     if call.found.get("type") == "absent":
         return Remove(left)

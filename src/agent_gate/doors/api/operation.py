@@ -20,7 +20,6 @@ from agent_gate.doors.http import Caller, body_of, json_of
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import IdentityError, ToolError
-from agent_gate.model.outcome import Outcome
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible

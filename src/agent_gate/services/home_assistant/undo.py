@@ -73,7 +73,7 @@ def find(home: Home, call: Recorded) -> Findings:
     left, findings = _Left(call), Findings()
     for entity_id, fields in kept["before"].items():
         _sort(home.entity(entity_id), entity_id, Moment.from_json(fields), left, findings)
-    if kept["beyond"]:
+    if kept.get("beyond"):  # an undoing keeps only states
         findings.not_restored[call.resources["service"]] = "what it set off cannot be known"
     for entity_id in sorted(left.changed - kept["before"].keys()):
         entity = home.entity(entity_id)
@@ -104,12 +104,12 @@ class _Left:
     def __init__(self, call: Recorded) -> None:
         told: Mapping[str, Json] = call.outcome.data if isinstance(call.outcome.data, Mapping) else {}
         self._call = call
-        self._context_id = told.get("context_id")
+        self._context_ids = {told.get("context_id"), *told.get("context_ids", ())} - {None}
         self._changed = {
             fields["entity_id"]: Moment.made_of(fields["entity_id"], fields["state"], fields["attributes"])
             for fields in told.get("changed", ())
         }
-        self._others: Mapping[str, str] = told.get("other_targets", {})
+        self._others: Mapping[str, str] = told.get("other_targets") or told.get("restored", {})
 
     @property
     def changed(self) -> KeysView[str]:
@@ -117,7 +117,7 @@ class _Left:
 
     def was(self, entity: Entity, before: Moment) -> bool:
         """Whether the call left an entity as it is now; what came later by the same cause is the call's doing too."""
-        if self._context_id and entity.context_id == self._context_id:
+        if entity.context_id in self._context_ids:
             return True
         left = self._changed.get(entity.entity_id)
         if left is not None:
