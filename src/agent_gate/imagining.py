@@ -100,6 +100,16 @@ class Imagining(Way):
         outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
         return replace(outcome, simulated=True, state_diff=None), verdict
 
+    async def bound_hash(self, request: CallRequest) -> str | None:
+        """Of what the call would be if it were bound here and now; None where it cannot be."""
+        state = await self.ledger.state(request.project)
+        request = replace(request, simulate=True)
+        prepared = await self._stages.binder.bind(request, dict(request.args), "", self.judge, state)
+        if isinstance(prepared, Problem):
+            return None
+        prepared.release()
+        return prepared.call.bound_hash
+
     async def _imagine(self, request: CallRequest, so_far: Imagined | None) -> tuple[Prepared, Imagined] | Problem:
         """The call bound where the simulation has come to, or why it would not get so far."""
         admitted = await self._stages.admission.admit(replace(request, request_id=None), "")

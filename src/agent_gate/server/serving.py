@@ -106,7 +106,8 @@ async def _hall(settings: Settings, hide: Callable[[str], None]) -> AsyncIterato
             )
         )
         await _create_projects(config, gate)
-        hall = Hall(gate, Desk(gate), Mailbox(gate), identities, config, settings.db)
+        mailbox = Mailbox(gate, identities.agents)
+        hall = Hall(gate, Desk(gate, mailbox), mailbox, identities, config, settings.db)
         if messengers is not None:
             await stack.enter_async_context(messengers.at_work(hall))
         desk = await stack.enter_async_context(RequestDesk(gate, identities.agents))

@@ -213,6 +213,7 @@ _LINE = record(
     },
     description="How one call ended.",
 )
+UNATTENDED = text("There where the process that holds the call is gone: that, and what comes of a yes.")
 _QUESTION = record(
     {
         "call_id": text(),
@@ -235,6 +236,7 @@ _QUESTION = record(
             "type": "boolean",
             "description": "The command has run on a copy; `args` has what it `wrote`, and a yes makes that count.",
         },
+        "unattended": UNATTENDED,
         "nonce": text("Which showing of the question is answered; for approvers."),
         "bound_hash": text("What would be done, as one hash; for approvers."),
     },
