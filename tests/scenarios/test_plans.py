@@ -260,14 +260,16 @@ async def test_a_run_that_is_broken_off_has_failed_in_the_record(tmp_path: Path)
         assert row == {"status": "failed", "completed_steps": 1, "total_steps": 2}
 
 
-async def test_a_run_in_a_project_that_is_not_there_writes_only_its_refusal(tmp_path: Path) -> None:
+async def test_a_run_in_a_project_that_is_not_there_is_recorded_in_the_gate_s_own_chain(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL, sender([])) as gate:
         await projects(gate).create("elsewhere")
         for project, code in (("elsewhere", 6003), ("missing", 1017)):
             bot = agent(projects=("missing",))
             result = await run_plan(gate, plan("mail.send", "mail.send"), project=project, agent=bot)
             assert (result.status, codes(result)) == ("failed", [code])
-        assert entries(gate, "run") == []
+        runs = [(row["project"], row["status"]) for row in entries(gate, "run")]
+        assert runs == [("_gate", "running"), ("_gate", "failed")] * 2
+        assert [row["project"] for row in entries(gate, "settled")] == ["_gate", "_gate"]
         assert [row["body"]["error"]["code"] for row in entries(gate, "settled")] == [6003, 1017]
 
 
