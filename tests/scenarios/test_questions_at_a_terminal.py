@@ -146,9 +146,7 @@ def test_a_terminal_that_is_too_small_for_a_question_gives_no_answer(work: Path)
 def test_json_on_a_terminal_holds_nothing_that_the_terminal_obeys_or_hides(work: Path, command: Sequence[str]) -> None:
     (work / "policy.yaml").write_text("rules: [{pattern: '*', action: allow}]\n")
     hostile = "\x9b31m\u202e\u200b é"
-    (work / "plan.yaml").write_text(
-        json.dumps({"name": "plan", "steps": [{"tool": "state.set", "args": {"path": f"/{hostile}", "value": hostile}}]})
-    )
+    write_plan(work, {hostile: hostile})
     at_a_terminal(work, ())
     _, lines = at_a_terminal(work, (), words=command)
     shown = "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A path of the state that an agent may not read is not told by what lies above it, by a patch, nor by an earlier state."""
+"""A path of the state that may not be read is not told by what lies above it, by a patch, nor by an earlier state."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READS: list[tuple[str, dict[str, Any]]] = [
     ("state.patch", {"patch": [{"op": "copy", "from": "/list", "path": "/mine"}]}),
     ("state.patch", {"patch": [{"op": "move", "from": "/list/0", "path": "/mine"}]}),
     ("state.patch", {"patch": [{"op": "test", "path": "/list", "value": [{"pin": "guess"}, 2]}]}),
-    ("state.patch", {"patch": [{"op": "add", "path": "/x", "value": 1}, {"op": "copy", "from": "/secret", "path": "/y"}]}),
+    ("state.patch", {"patch": [{"op": "remove", "path": "/notes"}, {"op": "copy", "from": "/secret", "path": "/y"}]}),
 ]
 OTHERS: list[tuple[str, dict[str, Any]]] = [
     ("state.get", {"path": "/notes"}),
@@ -79,7 +79,7 @@ async def test_of_too_many_paths_none_may_be_denied(tmp_path: Path) -> None:
 
 async def test_a_question_about_a_path_is_asked_of_what_holds_it_unless_a_rule_allows_it(tmp_path: Path) -> None:
     await arranged(tmp_path)
-    asks = [{"pattern": "state.get(/secret*)", "action": "ask"}, {"pattern": "state.get(\"\")", "action": "allow"}]
+    asks = [{"pattern": "state.get(/secret*)", "action": "ask"}, {"pattern": 'state.get("")', "action": "allow"}]
     async with a_gate(tmp_path, {"rules": asks}) as gate:
         assert (await pending(gate, "state.get", {"path": ""})).tool == "state.get"
     allowed = [{"pattern": "state.*", "action": "ask"}, {"pattern": "state.get*", "action": "allow"}]

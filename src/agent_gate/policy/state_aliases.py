@@ -1,4 +1,4 @@
-"""Alias signatures of state tools: `state.set({path})` for each path that changes, `state.get({path})` for each shown."""
+"""Alias signatures of state tools: `state.set({path})` for what would change, `state.get({path})` for what is shown."""
 
 from __future__ import annotations
 

@@ -152,7 +152,8 @@ def test_every_path_that_a_read_shows_is_one_of_its_names(state: Json, path: str
 
 
 def test_an_operation_that_is_none_has_no_names_and_is_no_fault() -> None:
-    for op in ([], {}, None, 1, "no"):
+    odd: list[Json] = [[], {}, None, 1, "no"]
+    for op in odd:
         assert aliases_of("state.patch", {"patch": [{"op": op, "path": [], "from": {}}]}, {}) == ()
 
 
