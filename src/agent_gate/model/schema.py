@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 import jsonschema_rs
@@ -10,9 +11,12 @@ from agent_gate.model.codec import weight
 from agent_gate.model.tool import Json
 
 COMPLAINT_CHARS_MAX = 500
+CHOICES_CHARS_MAX = 4_000
+"""Of a complaint that lists the values to choose from: they are the schema's own, and what its reader needs."""
 ARGUMENTS_NAMED_MAX = 20
 _EXPLAINED_BYTES_MAX = 16_384
 """A larger value may be wrong in each of its many parts; to say why takes far longer than to find that it is."""
+_NOT_ONE_OF = " is not one of "
 _UNEXPLAINED = "it does not fit its schema, and is too large to say where; try with less"
 
 
@@ -28,14 +32,43 @@ def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Calla
             return None
         if weight(value, _EXPLAINED_BYTES_MAX) > _EXPLAINED_BYTES_MAX:
             return _UNEXPLAINED
-        return " ".join("; ".join(map(_told, compiled.iter_errors(value))).split())[:COMPLAINT_CHARS_MAX]
+        errors = list(compiled.iter_errors(value))
+        chars_max = CHOICES_CHARS_MAX if any(map(_has_choices, errors)) else COMPLAINT_CHARS_MAX
+        return " ".join("; ".join(map(_told, errors)).split())[:chars_max]
 
     return validate
 
 
 def _told(error: jsonschema_rs.ValidationError) -> str:
     place = ".".join(str(part) for part in error.instance_path)
-    return f"{place}: {error.message}" if place else error.message
+    said = _said(error)
+    return f"{place}: {said}" if place else said
+
+
+def _said(error: jsonschema_rs.ValidationError) -> str:
+    """The library's words, but where it hides what would be right: two values of an enum, none of alternatives."""
+    if error.kind.name == "enum":
+        # From the right: the value that was given may hold these words too.
+        given = error.message.rpartition(_NOT_ONE_OF)[0]
+        return f"{given[:COMPLAINT_CHARS_MAX]}{_NOT_ONE_OF}{', '.join(map(_shown, error.kind.value))}"
+    if _has_choices(error):
+        return ", or ".join(map(_said, _alternatives(error)))
+    return error.message
+
+
+def _has_choices(error: jsonschema_rs.ValidationError) -> bool:
+    """An enum, or alternatives of which one is an enum."""
+    return error.kind.name == "enum" or any(map(_has_choices, _alternatives(error)))
+
+
+def _alternatives(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError]:
+    """Why each of them does not fit; empty where one does, or there are none."""
+    branches = getattr(error.kind, "context", ())
+    return [branch[0] for branch in branches] if all(branches) else []
+
+
+def _shown(choice: Json) -> str:
+    return json.dumps(choice, ensure_ascii=False)
 
 
 def arguments_named(schema: Mapping[str, Json]) -> str:
