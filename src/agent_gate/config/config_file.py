@@ -51,7 +51,7 @@ def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True, chec
     Where no agents are served, as by a policy agent alone, `gateway` and `agent` may be absent. `check` looks besides
     at what only those know who use it: the steps of chains.
     """
-    document, problems = with_environment(load_yaml(path))
+    document, problems = with_environment(load_yaml(path), "config")
     if not for_agents and isinstance(document.value, dict):
         document.value.setdefault("gateway", {"host": "127.0.0.1", "port": 1})
         if "agents" not in document.value:

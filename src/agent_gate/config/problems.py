@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from agent_gate.config.coercion import coerce
 from agent_gate.config.environment import substitute
 from agent_gate.config.places import Field, field_name, shown
 from agent_gate.config.wording import wording
@@ -52,9 +53,10 @@ class Problems:
             raise ConfigError.of_all(self.texts())
 
 
-def with_environment(document: Document) -> tuple[Document, Problems]:
+def with_environment(document: Document, schema_name: str) -> tuple[Document, Problems]:
     """The document with its variables replaced; what could not be replaced is the first of its problems."""
     replaced, unset = substitute(document)
+    coerce(replaced.value, replaced.whole, schema_of(schema_name))
     problems = Problems(replaced)
     for place, text in unset:
         problems.add(place, text)
