@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import structs
@@ -18,6 +17,7 @@ from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
 from agent_gate.model.errors import PlanValidationError, Problem, StorageError
 from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
+from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import References
@@ -91,13 +91,12 @@ def _refuse_unknown_tools(gate: Gate, plan: Plan) -> None:
             raise PlanValidationError(
                 f"steps[{index}].tool: `{step.tool}` is not a tool here",
                 code=3003,
-                suggestion=_OF_A_SERVICE if is_of_a_service else _nearest(step.tool, names),
+                suggestion=_OF_A_SERVICE if is_of_a_service else did_you_mean(step.tool, names, _listed(names)),
             )
 
 
-def _nearest(name: str, names: Sequence[str]) -> str:
-    near = get_close_matches(name, names, n=1, cutoff=0.7)
-    return f"did you mean `{near[0]}`?" if near else f"tools here are {', '.join(sorted(names)[:50])}"
+def _listed(names: Sequence[str]) -> str:
+    return f"tools here are {', '.join(sorted(names)[:50])}"
 
 
 class _Run:

@@ -14,6 +14,7 @@ from agent_gate.config.places import Field, field_name, shown
 from agent_gate.config.wording import wording
 from agent_gate.config.yaml_file import Document
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import Json
 
 _PROBLEMS_MAX = 50
@@ -117,8 +118,6 @@ def _description(schema: dict[str, Any], part: dict[str, Any]) -> str:
 def _unknown(key: str, part: dict[str, Any]) -> str:
     if "patternProperties" in part:
         return f"not a name for this: {part['description']}"
-    from difflib import get_close_matches  # noqa: PLC0415  # only where somebody made a mistake
-
-    known = list(part.get("properties", ()))
-    close = get_close_matches(key[:100], known, 1)
-    return f"unknown field; did you mean `{close[0]}`?" if close else f"unknown field; known are {', '.join(known)}"
+    known = part.get("properties", {})
+    # Less alike than elsewhere: the fields of one section are few, and share their words.
+    return "unknown field; " + did_you_mean(key, known, f"known are {', '.join(known)}", likeness=0.6)
