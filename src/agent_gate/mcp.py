@@ -71,10 +71,6 @@ def settings_of(
         agent = Agent(agent_id or _own_name(), projects=("*",))
         return Settings(policy_path, db or Path(DEFAULT_LEDGER), agent, project=project or "default", wait_s=wait_s)
     config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
-    if config.storage.type != "sqlite" and db is None:
-        raise ConfigError(
-            f"storage.type: `{config.storage.type}` is not in this release", suggestion="write `type: sqlite`"
-        )
     identities = Identities(config)
     agent = _agent_of(identities, agent_id)
     return Settings(

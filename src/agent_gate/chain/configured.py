@@ -15,6 +15,7 @@ from agent_gate.chain.policy import REQUEST_PHASE, Policy
 from agent_gate.chain.prepared import Chain, PolicyRef, in_phase, prepare
 from agent_gate.chain.registry import Registry, installed
 from agent_gate.config.coercion import coerce
+from agent_gate.config.config_checks import OWN_CHAINS
 from agent_gate.config.places import Field, mapping_at, mappings_at, shown
 from agent_gate.config.problems import Problems
 from agent_gate.config.settings import ChainPolicyConfig
@@ -22,7 +23,7 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 
-API, OUTBOUND = "api", "outbound"
+API, OUTBOUND = OWN_CHAINS
 """The chains that the gate itself uses: for requests to its own doors, and for those that tools send."""
 
 

@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping
 from secrets import token_hex
 from typing import Any, TypeAlias
 
-from agent_gate.config.config_checks import check_meaning
+from agent_gate.config.config_checks import check_meaning, refuse_what_is_not_here
 from agent_gate.config.problems import Problems, check_schema, with_environment
 from agent_gate.config.settings import (
     AgentConfig,
-    AnchorConfig,
     ApproverConfig,
     ChainPolicyConfig,
     Config,
     GatewayConfig,
     HomeApproverConfig,
     HomeAssistantConfig,
-    McpServerConfig,
     MessengerConfig,
     PolicyAgentConfig,
     ProjectConfig,
@@ -58,6 +56,7 @@ def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True, chec
             document.value.setdefault("agent", {"token": token_hex()})
     for steps in _NUMBERS:
         _coerce(document.value, steps)
+    refuse_what_is_not_here(document.value, problems)
     if check_schema(document, "config", problems):
         check_meaning(document.value, problems)
         if check is not None:
@@ -106,7 +105,6 @@ def _config(fields: dict[str, Any]) -> Config:
             "default": ProjectConfig(),
             **{name: ProjectConfig(**item) for name, item in fields.get("projects", {}).items()},
         },
-        anchor=AnchorConfig(**fields["anchor"]) if "anchor" in fields else None,
         policy_agent=_policy_agent(fields["policy_agent"]) if "policy_agent" in fields else None,
         chains={
             name: tuple(ChainPolicyConfig(**item) for item in chain) for name, chain in fields.get("chains", {}).items()
@@ -136,10 +134,7 @@ def _messenger(fields: dict[str, Any]) -> MessengerConfig:
 
 
 def _services(fields: dict[str, Any]) -> ServicesConfig:
-    return ServicesConfig(
-        _home(fields["homeassistant"]) if "homeassistant" in fields else None,
-        {name: McpServerConfig(**_tuples(item)) for name, item in fields.get("mcp_servers", {}).items()},
-    )
+    return ServicesConfig(_home(fields["homeassistant"]) if "homeassistant" in fields else None)
 
 
 def _home(fields: dict[str, Any]) -> HomeAssistantConfig:

@@ -86,20 +86,8 @@ class HomeAssistantConfig:
 
 
 @dataclass(frozen=True)
-class McpServerConfig:
-    """An upstream server: a command to start, or a URL to connect to."""
-
-    command: str = ""
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
 class ServicesConfig:
     homeassistant: HomeAssistantConfig | None = None
-    mcp_servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         """A service by its name in the file; KeyError where it is off."""
@@ -113,12 +101,6 @@ class ServicesConfig:
 class StorageConfig:
     type: str = "sqlite"
     path: str = "agent-gate.db"
-    url: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True)
-class AnchorConfig:
-    path: str
 
 
 @dataclass(frozen=True)
@@ -180,6 +162,5 @@ class Config:
     """Every agent, also the one of `agent:`."""
     approvers: tuple[ApproverConfig, ...] = ()
     projects: Mapping[str, ProjectConfig] = field(default_factory=lambda: {"default": ProjectConfig()})
-    anchor: AnchorConfig | None = None
     policy_agent: PolicyAgentConfig | None = None
     chains: Mapping[str, tuple[ChainPolicyConfig, ...]] = field(default_factory=dict)
