@@ -34,12 +34,13 @@ def refuse_what_is_not_here(value: Json, problems: Problems) -> None:
         problems.add(("storage", "type"), "`postgresql` is not in this release; write `type: sqlite` and a path")
 
 
-def check_meaning(value: Json, problems: Problems) -> None:
+def check_meaning(value: Json, problems: Problems, *, for_agents: bool = True) -> None:
     """Adds what is wrong besides the shape; a field whose shape is already blamed is passed over."""
     if not isinstance(value, dict):
         return
-    if ("agent" in value) == ("agents" in value):
-        what = "given besides `agents`; keep one" if "agent" in value else "missing"
+    named = sum(key in value for key in ("agent", "agents"))
+    if named == 2 or (named == 0 and for_agents):
+        what = "given besides `agents`; keep one" if named else "missing"
         problems.add(("agent",), f"{what}; write `agent: {{token: …}}` for one agent, or a list under `agents`")
     _check_people(value, problems)
     _check_phones(value, problems)
