@@ -36,6 +36,9 @@ class Problems:
         """The value in the words of the file; one that came from the environment only by its variable."""
         return f"the value of {self.document.variables[place]}" if place in self.document.variables else shown(value)
 
+    def found(self) -> list[tuple[Field, str]]:
+        return list(self._found)
+
     def blames(self, place: Field) -> bool:
         return place in self._blamed
 
@@ -73,6 +76,18 @@ def check_schema(document: Document, schema_name: str, problems: Problems) -> bo
             if not problems.blames(place):
                 problems.add(place, text)
     return len(errors) <= _PROBLEMS_MAX
+
+
+def check_section(schema_name: str, place: Field, value: Json) -> None:
+    """ConfigError with every problem of one section, which was made in a program and not read from a file."""
+    around: Json = value
+    for step in reversed(place):
+        around = {step: around}
+    problems = Problems(Document("", around))
+    check_schema(problems.document, schema_name, problems)
+    found = [f"{field_name(at)}: {text}" for at, text in problems.found() if at[: len(place)] == place]
+    if found:
+        raise ConfigError.of_all(found)
 
 
 def schema_of(name: str) -> Mapping[str, Any]:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from agent_gate.config.problems import check_section
 from agent_gate.model.tool import Json, Mode
+
+_NEEDED = frozenset({"url", "approver", "notify"})
+"""Fields for which an empty text is no absence."""
+
+
+def _given(settings: Any) -> dict[str, Any]:
+    """The fields of a section as a file has them, where an absent one is left out."""
+    fields = {one.name: getattr(settings, one.name) for one in dataclass_fields(settings)}
+    return {name: value for name, value in fields.items() if value not in ("", ()) or name in _NEEDED}
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,12 @@ class HomeAssistantConfig:
     snapshot_interval_seconds: int = 300
     approvals: tuple[HomeApproverConfig, ...] = ()
     """Phones on which questions are shown and answered."""
+
+    def __post_init__(self) -> None:
+        """ConfigError for what a file could not say either."""
+        phones = [_given(phone) for phone in self.approvals]
+        fields = {**_given(self), **({"approvals": phones} if phones else {})}
+        check_section("config", ("services", "homeassistant"), fields)
 
 
 @dataclass(frozen=True)
