@@ -36,7 +36,7 @@ from agent_gate.plugins import hands_of, installed, started
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.policy_watch import PolicyWatch, record_policy, record_tools
-from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service
+from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
 from agent_gate.runtime import Gate
 from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
@@ -81,7 +81,7 @@ async def open_gate(
     working_dir: str | Path | None = None,
     own_files: Sequence[str | Path] = (),
     protected_files: Sequence[str | Path] = (),
-    services: Iterable[Service] | None = None,
+    services: Iterable[Service | ToolProvider] | None = None,
     outbound: Outbound | None = None,
     home_assistant: HomeAssistantConfig | None = None,
     hide: Callable[[str], None] = lambda _: None,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import structs
 
+from agent_gate.config.plan_steps import check_steps
 from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
 from agent_gate.model.entry import GATE_PROJECT, Applied, Committed, Draft, Kind, Work
-from agent_gate.model.errors import PlanValidationError, Problem, StorageError
+from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
@@ -68,36 +68,18 @@ async def run_plan(
 ) -> RunResult:
     """Run every step in order; earlier steps stay when a later one is refused.
 
+    PlanValidationError where a step could never be made as it is written: all are checked before the first.
+
     Who cancels it ends the step that runs: that step and the run are settled before the cancelling goes on.
 
     Simulating writes nothing; it goes on past a step that a person would have to agree to, and `with_previews` it runs
     commands on copies of the files that they would change, to show the changes. `shows_state` is off for agents.
     """
-    _refuse_unknown_tools(gate, plan)
+    check_steps(plan, gate.tools)
     run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step)
     if simulate:
         return await run.simulate(with_reads, with_previews, shows_state, fail_fast)
     return await run.perform(fail_fast)
-
-
-_OF_A_SERVICE = "it comes with services.homeassistant of the configuration; name that with `-c config.yaml`"
-
-
-def _refuse_unknown_tools(gate: Gate, plan: Plan) -> None:
-    for index, step in enumerate(plan.steps):
-        if gate.tools.find(step.tool) is None:
-            is_of_a_service = gate.tools.missing(step.tool).code == 2006
-            names = [hand.declaration.name for hand in gate.tools.all()]
-            raise PlanValidationError(
-                f"steps[{index}].tool: `{step.tool}` is not a tool here",
-                code=3003,
-                suggestion=_OF_A_SERVICE if is_of_a_service else _nearest(step.tool, names),
-            )
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    near = get_close_matches(name, names, n=1, cutoff=0.7)
-    return f"did you mean `{near[0]}`?" if near else f"tools here are {', '.join(sorted(names)[:50])}"
 
 
 class _Run:

@@ -180,6 +180,14 @@ class ServiceHandler(Protocol):
     async def close(self) -> None: ...
 
 
+class ToolProvider(Protocol):
+    """The least that a service is; whatever else it does not have gets a default when it is started."""
+
+    def tools(self) -> Sequence[ToolDeclaration]: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
+
+
 class Service(ServiceHandler, Protocol):
     """A provider of tools with a life cycle."""
 

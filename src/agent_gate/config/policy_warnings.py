@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
-from agent_gate.config.unmatched import why_unmatched
+from agent_gate.config.unmatched import Tools, Unmatched
 from agent_gate.model.policy import CommandGuard, Policy
+from agent_gate.model.visible import visible
 from agent_gate.policy.signature import shown
 
+UNMATCHED_MAX = 20
+"""Rules that are told one by one; whoever has more of them has another mistake."""
 
-def warnings_of(policy: Policy) -> tuple[str, ...]:
-    """One line each."""
+
+def warnings_of(policy: Policy, tools: Tools | None = None) -> tuple[str, ...]:
+    """One line each. `tools` are those that are here beside the built-in ones."""
     section = policy.guards.shell_run
     refused = _refused_programs(section) if section is not None and section.allow_executables else ()
-    return (*_unmatched_rules(policy), *refused)
+    unmatched = list(islice(_unmatched_rules(policy, tools), UNMATCHED_MAX + 1))
+    if len(unmatched) > UNMATCHED_MAX:
+        unmatched[-1] = "further rules can never match; mend these first"
+    return (*unmatched, *refused)
 
 
-def _unmatched_rules(policy: Policy) -> Iterator[str]:
+def _unmatched_rules(policy: Policy, tools: Tools | None) -> Iterator[str]:
+    unmatched = Unmatched(tools)
     for section, rules in (("rules", policy.rules), ("defaults", policy.defaults)):
         for number, rule in enumerate(rules):
-            if why := why_unmatched(rule.pattern):
-                yield f"{section}[{number}] `{shown(rule.pattern)}` can never match: {why}"
+            if why := unmatched.why(rule.pattern):
+                yield visible(f"{section}[{number}] `{shown(rule.pattern)}` can never match: {why}")
 
 
 def _refused_programs(section: CommandGuard) -> Iterator[str]:

@@ -31,7 +31,7 @@ from agent_gate.server.memory import look_for_garbage_less_often, tidying
 from agent_gate.server.messengers import messengers_of
 from agent_gate.server.signals import Signals
 from agent_gate.server.sockets import Server
-from agent_gate.server.starting import Settings, bound_socket, without_effect
+from agent_gate.server.starting import Settings, bound_socket
 
 Tell = Callable[[str, str, Mapping[str, Json]], None]
 """What happens: a word for it, a line for people, and the same for machines."""
@@ -145,13 +145,11 @@ async def _reload(watch: PolicyWatch, gate: Gate, tell: Tell) -> None:
 def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> None:
     host, port = settings.config.gateway.host, listener.getsockname()[1]
     secure, place = "s" if settings.tls else "", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    idle = without_effect(settings.config)
     fields = {
         "url": f"http{secure}://{place}",
         "console": f"http{secure}://{place}/console",
         "agents": f"ws{secure}://{place}/ws",
         "taken_over": taken,
-        "without_effect": idle,
     }
     if settings.config.policy_agent:
         fields["policies"] = settings.config.policy_agent.socket_path
@@ -161,7 +159,6 @@ def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> N
         f"  agents  {fields['agents']}",
         *([f"  proxies {fields['policies']}"] if "policies" in fields else []),
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
-        *([f"  not in this release, and without effect: {', '.join(idle)}"] if idle else []),
     ]
     tell("serving", "\n".join(lines), fields)
 
