@@ -27,6 +27,7 @@ class Kind(Word):
     SETTLED = "settled"
     JUDGED = "judged"
     EFFECT = "effect"
+    COMMAND = "command"
     REVERTED = "reverted"
     POLICY = "policy"
     TOOLS = "tools"
