@@ -120,7 +120,7 @@ async def open_gate(
             FilesystemService(standing.resolver()),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(standing.working_dir, standing.resolver(), standing.look, notes=notes),
-            *_home(home_assistant, contacts, ledger, clock, hide),
+            *_home(home_assistant, contacts, ledger, clock, ids, hide),
         ]
         theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
@@ -143,6 +143,7 @@ def _home(
     contacts: ContactsService,
     ledger: Ledger,
     clock: Clock,
+    ids: Ids,
     hide: Callable[[str], None],
 ) -> Sequence[Service]:
     if settings is None:
@@ -150,7 +151,7 @@ def _home(
     # Its libraries take a tenth of a second, which only those pay who have a home.
     from agent_gate.services.home_assistant.service import HomeAssistantService
 
-    return (HomeAssistantService(settings, contacts, ledger, clock, hide=hide),)
+    return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide),)
 
 
 class Standing:

@@ -17,7 +17,6 @@ from agent_gate.model.entry import AuditEntry, Entry
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Status
-from agent_gate.model.record import output_blob
 
 OUTCOMES = tuple(status.value for status in Status if status is not Status.PENDING_APPROVAL)
 LIMIT = 100
@@ -81,7 +80,8 @@ def audit(
     for column, pattern in (("tool", tool), ("agent_id", agent), ("status", status), ("project", project)):
         if pattern is not None:
             glob = column in ("tool", "agent_id") and any(character in pattern for character in "*?[")
-            wanted += f" AND {column} {'GLOB' if glob else '='} ?"
+            # The plus: by the index of tools SQLite would have to sort all calls of a tool to give the last few.
+            wanted += f" AND +{column} {'GLOB' if glob else '='} ?"
             # SQLite negates a set by `^`, shells and our rules by `!`.
             values.append(pattern.replace("[!", "[^") if glob else pattern)
     if since is not None:
@@ -160,19 +160,15 @@ def get_audit_log(reader: sqlite3.Connection, limit: int = LIMIT) -> list[AuditE
     """The core-engine document's records of settled calls, newest first; of an erased one only the header is left."""
     rows = rows_of(
         reader,
-        "SELECT a.request_id, a.timestamp, a.tool_name, a.args, a.signature, a.decision, a.resolution, a.resolved_by,"
-        " a.resolved_at, a.execution_result, a.agent_id, e.call_id, e.body ->> '$.output_hash'"
-        " FROM audit_log a JOIN entries e ON e.id = a.id ORDER BY a.id DESC LIMIT ?",
+        "SELECT request_id, timestamp, tool_name, args, signature, decision, resolution, resolved_by, resolved_at,"
+        " execution_result, agent_id FROM audit_log ORDER BY id DESC LIMIT ?",
         _positive(limit),
     )
-    return [_audit_entry(reader, *row) for row in rows]
+    return [_audit_entry(*row) for row in rows]
 
 
-def _audit_entry(reader: sqlite3.Connection, *row: Any) -> AuditEntry:
-    request_id, at, tool, args, signature, decision, resolution, by, resolved_at, result, agent, call_id, hash = row
-    if result is None and hash is not None:
-        blob = row_of(reader, "SELECT data FROM blobs WHERE hash = ?", output_blob(call_id))
-        result = blob[0].decode() if blob else None
+def _audit_entry(*row: Any) -> AuditEntry:
+    request_id, at, tool, args, signature, decision, resolution, by, resolved_at, result, agent = row
     return AuditEntry(
         request_id=request_id,
         timestamp=epoch(at),

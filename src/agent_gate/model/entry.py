@@ -28,6 +28,7 @@ class Kind(Word):
     SETTLED = "settled"
     JUDGED = "judged"
     EFFECT = "effect"
+    COMMAND = "command"
     REVERTED = "reverted"
     REPLAYED = "replayed"
     POLICY = "policy"

@@ -10,7 +10,7 @@ from orjson import Fragment
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import canonical, composed, part, restore
+from agent_gate.model.codec import canonical, composed, part, restore, sha256_hex
 from agent_gate.model.entry import Draft, Entry, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, iso
@@ -271,7 +271,7 @@ def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None,
         "started_at": iso(outcome.started_at),
     }
     if args is not None:
-        body["args"] = args
+        body |= {"args": args, "input_hash": sha256_hex(canonical(args))}
     if request.step_index is not None:
         body["step_index"] = request.step_index
     return Draft(

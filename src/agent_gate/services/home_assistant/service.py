@@ -10,8 +10,9 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.model.home_assistant import HA_CALL_SERVICE, HOME_ASSISTANT_TOOLS, ToolMeta
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Hand, Ledger
+from agent_gate.ports import Clock, Hand, Ids, Ledger
 from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import Commands
 from agent_gate.services.home_assistant.control import control_hands
 from agent_gate.services.home_assistant.credentials import CONTACT_KEY, Contacts, TokenRefused, resolve_token
 from agent_gate.services.home_assistant.faults import AuthRefused
@@ -32,12 +33,13 @@ class HomeAssistantService:
         contacts: Contacts,
         ledger: Ledger,
         clock: Clock,
+        ids: Ids,
         *,
         hide: Callable[[str], None] = lambda _: None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         """`hide` is told the token before it is used, so that no log shows it."""
-        self._settings, self._contacts, self._ledger, self._clock = settings, contacts, ledger, clock
+        self._settings, self._contacts, self._ledger, self._clock, self._ids = settings, contacts, ledger, clock, ids
         self._hide, self._environment = hide, environment
         self._running = AsyncExitStack()
 
@@ -53,7 +55,8 @@ class HomeAssistantService:
         return SERVICE
 
     def hands(self) -> Sequence[Hand]:
-        made = [*query_hands(self.client, self._clock), *control_hands(self.client, self._clock)]
+        send = Commands(self.client, self._ledger, self._clock, self._ids).send
+        made = [*query_hands(self.client, self._clock), *control_hands(self.client, self._clock, send)]
         hands = {hand.declaration.name: hand for hand in made}
         return [hands[tool.name] for tool in HOME_ASSISTANT_TOOLS]
 

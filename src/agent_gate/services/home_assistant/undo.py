@@ -13,6 +13,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.signature_ha import reaches_beyond
 from agent_gate.ports import Binding, Judge, Recorded
 from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import NO_STATE, RESTORABLE, Moment
 from agent_gate.services.home_assistant.restoring import Findings, Restoring, Send, sends_for
@@ -33,12 +34,12 @@ def kept_states(home: Home, reach: Reach, at: float) -> bytes:
 class Undo:
     """Binds the undoing of earlier calls."""
 
-    def __init__(self, client: HomeClient) -> None:
-        self._client = client
+    def __init__(self, client: HomeClient, send: SendCommand) -> None:
+        self._client, self._send = client, send
 
     async def bind(self, call: Recorded, _: Judge) -> Binding:
         findings, sends = self._look(call)
-        restoring = Restoring(self._client, sends, findings, lambda: self._look(call)[1])
+        restoring = Restoring(self._client.home, self._send, sends, findings, lambda: self._look(call)[1])
         services = sorted(f"{send.call.domain}.{send.call.service}" for send in sends)
         states = {entity_id: before.state for entity_id, before in findings.to_restore.items()}
         resources = {"service": ", ".join(services), "targets": sorted(states), "states": states}
