@@ -375,7 +375,7 @@ class Moved(ToolError):
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
-Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Proposal"]]
+Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Failed | Proposal"]]
 """Does what was bound and gives the result, or a proposal of what is to be done.
 
 As a preview it tells what the act would come to, and leaves the world as it is; ToolError 2006 where it cannot.
@@ -396,6 +396,13 @@ FinishCommit: TypeAlias = Callable[[str, bytes | None], FinishedCommit]
 """By call and journal; without a journal nothing was begun, and what was staged is removed."""
 
 
+class Failed(Struct, frozen=True):
+    """An act that went to its end and did not reach what it was for: what it tells all the same, and why it failed."""
+
+    data: Json
+    problem: Problem
+
+
 @runtime_checkable
 class Proposal(Protocol):
     """What an act made ready and has not done: a command's writes, which wait in layers until they are judged."""
@@ -408,6 +415,11 @@ class Proposal(Protocol):
     @property
     def problem(self) -> Problem | None:
         """Why it cannot be done, whatever is judged of it."""
+        ...
+
+    @property
+    def failure(self) -> Problem | None:
+        """Why the call has failed though what is proposed may count: the command itself said so."""
         ...
 
     @property

@@ -33,7 +33,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared, Proposal
+from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, NewState, Prepared, Proposal
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -130,6 +130,7 @@ class Performer:
             output.encoded if output else b"null",
             self._clock.now(),
             self._ids.salt(),
+            proposal.failure,
         )
         undo = (record.undo_blob(call.call_id), journal)
         return await self._ledger.commit(Work(call.request.project, (draft,), must_be_open=True, blobs=(undo,)))
@@ -220,9 +221,13 @@ def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- 
     return result
 
 
-def _succeeded(prepared: Prepared, data: Json | Proposal) -> Ending | Proposal:
+def _succeeded(prepared: Prepared, data: Json | Failed | Proposal) -> Ending | Proposal:
     if prepared.proposes and isinstance(data, Proposal):
         return data
+    if isinstance(data, Failed):
+        ending = _succeeded(prepared, data.data)
+        assert isinstance(ending, Ending)
+        return structs.replace(ending, status=Status.ERROR, problem=ending.problem or data.problem)
     if prepared.declaration.secret:
         data = output_without_secrets(data, prepared.call.args, prepared.declaration)
     return with_output(data)

@@ -27,8 +27,10 @@ _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _OF_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _NEVER_SHOWN = ("/proc", "/dev", "/sys")
 _EMPTY = str(Path(__file__).with_name("empty"))
-_PASSWD = b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-_GROUP = b"nogroup:x:65534:\n"
+_OF_NOBODY = {
+    "/etc/passwd": b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "/etc/group": b"nogroup:x:65534:\n",
+}
 
 
 def candidates() -> Iterator[str]:
@@ -78,8 +80,7 @@ class Bubblewrap:
                 *("--sync-fd", str(starts_on)),
                 *("--add-seccomp-fd", launch.file(seccomp.program(starts_programs=command.starts_programs))),
                 *_system(),
-                *("--perms", "0644", "--ro-bind-data", launch.file(_PASSWD), "/etc/passwd"),
-                *("--perms", "0644", "--ro-bind-data", launch.file(_GROUP), "/etc/group"),
+                *_names_of_nobody(command, launch),
                 *_seen(command),
                 *("--ro-bind-fd", str(command.descriptor), command.executable),
                 *("--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/", "--chdir", command.cwd),
@@ -125,6 +126,14 @@ def _system() -> Iterator[str]:
         yield from ("--perms", "1777", "--size", str(SHELL_TMP_BYTES_MAX), "--tmpfs", path)
 
 
+def _names_of_nobody(command: Command, launch: Launch) -> Iterator[str]:
+    """Who the command is; where it is shown the machine's own file, nothing could be laid upon this one."""
+    shown = {place.path for place in command.view.places}
+    for path, data in _OF_NOBODY.items():
+        if path not in shown:
+            yield from ("--perms", "0644", "--ro-bind-data", launch.file(data), path)
+
+
 def _seen(command: Command) -> Iterator[str]:
     shown: list[str] = []
     for place in command.view.places:
@@ -140,7 +149,8 @@ def _seen(command: Command) -> Iterator[str]:
         if not _lies_below(folder, shown):
             yield from ("--dir", folder)
     for name, target in command.view.links:
-        if not _lies_below(name, shown):
+        # What is shown to every command is there by this name already.
+        if not _lies_below(name, (*shown, "/usr", *_SYSTEM, *_OF_ETC)):
             yield from ("--symlink", target, name)
 
 

@@ -18,6 +18,7 @@ from agent_gate.model.errors import Problem
 app = commands()
 
 ARGUMENT_CHARS_MAX = 300
+STEP_INDENT = 5
 LABELS = {
     "run_id": "run",
     "name": "plan",
@@ -79,10 +80,11 @@ def _print_step(step: Mapping[str, Any]) -> None:
             ("call", step["call_id"]),
             ("verdict", step.get("decision")),
             ("why", why(Problem.from_json(result["error"])) if "error" in result else ""),
-            ("said", screen.failure(result.get("data"))),
             ("arguments", screen.shortened(screen.encoded(step.get("args")), ARGUMENT_CHARS_MAX)),
             ("input", result.get("input_hash")),
             ("output", result.get("output_hash")),
         ],
-        indent=5,
+        indent=STEP_INDENT,
     )
+    for line in screen.printed(result.get("data")):
+        screen.say(" " * STEP_INDENT + line)

@@ -11,7 +11,7 @@ from functools import partial
 
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.call import BoundCall
-from agent_gate.model.errors import ToolError
+from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.limits import (
     FILE_JOBS_MAX,
     FILE_THREADS_MAX,
@@ -24,12 +24,13 @@ from agent_gate.model.limits import (
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
-from agent_gate.ports import Proposal
+from agent_gate.ports import Failed, Proposal
 from agent_gate.sandbox.choice import Sandbox
 from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.layering import in_layers, written
 from agent_gate.sandbox.running import run
 from agent_gate.services.shell.environment import environment
+from agent_gate.services.shell.failing import failure
 from agent_gate.services.shell.hints import hint
 from agent_gate.services.shell.layering import IN_LAYERS, Layering
 from agent_gate.services.shell.looking import Looked
@@ -52,16 +53,23 @@ class Act:
         sandbox: Sandbox | None,
         places: Places,
         layering: Layering,
+        fail_on: str,
     ) -> None:
+        self._fail_on = fail_on
         self._looked, self._args, self._policy = looked, args, policy
         self._viewer, self._sandbox, self._places, self._layering = viewer, sandbox, places, layering
 
-    async def __call__(self, _: BoundCall) -> Json | Proposal:
+    async def __call__(self, _: BoundCall) -> Json | Failed | Proposal:
         if self._looked.resources["writes"] in IN_LAYERS:
             return await self._propose()
         async with self._command() as command:
             finished = await self._run(command)
-            return _result(finished, command.view.left_out + await self._left_out_of_history(command))
+            result = _result(finished, command.view.left_out + await self._left_out_of_history(command))
+            problem = self._failure(finished)
+            return result if problem is None else Failed(result, problem)
+
+    def _failure(self, finished: Finished) -> Problem | None:
+        return failure(self._looked.argv[0], finished.return_code, self._fail_on)
 
     async def _left_out_of_history(self, command: Command) -> int:
         """How many paths git was kept from showing; 0 where it cannot say so soon, which harms nothing else."""
@@ -75,7 +83,7 @@ class Act:
             return 0
         return counting.count(listed.stdout)
 
-    async def preview(self, _: BoundCall) -> Json | Proposal:
+    async def preview(self, _: BoundCall) -> Proposal:
         """What it would do; of the changes to files that it proposes, none is made."""
         assert self._sandbox is not None
         if not self._sandbox.layers:
@@ -99,7 +107,15 @@ class Act:
                 hints = await THREADS.run(partial(hint, finished, writable))
                 result = {**_result(finished, layered.view.left_out), **hints}
                 return await THREADS.run(
-                    partial(FileProposal, result, found, THREADS, self._layering.file_list, scratch)
+                    partial(
+                        FileProposal,
+                        result,
+                        found,
+                        THREADS,
+                        self._layering.file_list,
+                        scratch,
+                        self._failure(finished),
+                    )
                 )
             except BaseException:
                 # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
@@ -169,7 +185,7 @@ def _limits(policy: Policy, timeout_s: float | None) -> Limits:
 
 
 def _result(finished: Finished, left_out: int = 0) -> dict[str, Json]:
-    """A return code other than 0 is the program's own answer, and a success of the tool."""
+    """What a command tells, however it ended."""
     result: dict[str, Json] = {"return_code": finished.return_code}
     if left_out:
         result["left_out"] = left_out

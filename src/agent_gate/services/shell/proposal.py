@@ -28,6 +28,7 @@ class FileProposal:
         threads: FileThreads,
         file_list: Callable[[str], str],
         scratch: Scratch | None = None,
+        failure: Problem | None = None,
     ) -> None:
         """`file_list` gives, by call, where the names of what is staged are noted; `scratch` goes in the end.
 
@@ -35,6 +36,7 @@ class FileProposal:
         """
         self.result = result
         self.problem: Problem | None = found.problem
+        self.failure = failure
         links = Links(found.changes)
         self.changes: tuple[FileChange, ...] = tuple(
             change.to_judge(links.end_of(change.path)) for change in found.changes

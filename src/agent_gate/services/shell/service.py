@@ -21,6 +21,7 @@ from agent_gate.ports import Binding, Hand, Judge, Proposal, Recorded
 from agent_gate.sandbox.choice import Choice
 from agent_gate.sandbox.supervised import Unconfined
 from agent_gate.services.shell.acting import THREADS, Act
+from agent_gate.services.shell.failing import fails_on
 from agent_gate.services.shell.layering import IN_LAYERS, Layering, writes_of
 from agent_gate.services.shell.looking import Looked, look
 from agent_gate.services.shell.proposal import FileProposal
@@ -64,7 +65,7 @@ class ShellService:
 
     async def close(self) -> None: ...
 
-    async def _bind(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+    async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         policy = judge.policy
         around = self._around(policy)
         looked = await THREADS.run(partial(look, args, policy, self._resolver, self._working_dir, around))
@@ -77,7 +78,7 @@ class ShellService:
         if isinstance(sandbox, Unconfined):
             await self._look_below(looked, policy, around)
         viewer = Viewer(policy, around, self._resolver.own_files)
-        act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering)
+        act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering, fails_on(request))
         return Binding(
             (looked.signature,),
             looked.resources,

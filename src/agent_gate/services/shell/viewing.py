@@ -143,7 +143,7 @@ class Viewer:
         for pattern in self._patterns(section.allow_paths):
             if not pattern.fixed:
                 yield from _top()
-            elif os.path.lexists(pattern.fixed):
+            elif os.path.lexists(pattern.fixed) and not os.path.islink(pattern.fixed):
                 yield pattern.fixed
 
 
