@@ -16,7 +16,7 @@ from agent_gate import Outcome
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
 from tests.gates import a_gate, code_of
-from tests.scenarios.test_cli import run, run_json
+from tests.scenarios.test_cli import run
 
 _picked = asyncio.run(Choice().pick("auto"))
 pytestmark = pytest.mark.skipif(_picked is None or _picked.name != "bubblewrap", reason="no bubblewrap here")
@@ -108,7 +108,7 @@ async def test_a_script_of_an_environment_finds_its_interpreter_and_packages_whe
 ) -> None:
     outcome = await called(work, script_policy(environment, name, f"{environment}/**", f"{base()}/**"), name)
     assert outcome.status is Status.SUCCESS, outcome
-    assert outcome.data == {"return_code": 0, "stdout": "tossed [1]\n", "stderr": ""}
+    assert (outcome.data["return_code"], outcome.data["stdout"], outcome.data["stderr"]) == (0, "tossed [1]\n", "")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
@@ -140,9 +140,9 @@ async def test_what_is_suggested_is_enough(work: Path, environment: Path) -> Non
 def test_doctor_and_check_say_what_a_script_is_missing(work: Path, environment: Path) -> None:
     for read in ([], [f"{environment}/**", f"{base()}/**"]):
         (work / "policy.yaml").write_text(json.dumps(script_policy(environment, "toss", *read)))
-        rows = [row for row in run_json(work, "doctor")["checks"] if row["name"] == "programs"]
+        rows = [row for row in json.loads(run(work, "doctor", "--json").stdout)["checks"] if row["name"] == "programs"]
         args = json.dumps({"argv": ["toss"]})
-        checked = run_json(work, "check", "--tool", "shell.run", "--args", args, "-p", "policy.yaml")
+        checked = json.loads(run(work, "check", "--tool", "shell.run", "--args", args, "--json").stdout)
         if read:
             assert (rows, checked["decision"]) == ([{"name": "programs", "status": "ok", "found": "toss"}], "allow")
         else:
@@ -155,6 +155,6 @@ def test_doctor_and_check_say_what_a_script_is_missing(work: Path, environment: 
 
 def test_doctor_names_a_program_that_is_not_there(work: Path) -> None:
     (work / "policy.yaml").write_text(json.dumps(policy_of("./**", allow_executables=["ls", "no-such-program"])))
-    [row] = [row for row in run_json(work, "doctor")["checks"] if row["name"] == "programs"]
+    [row] = [row for row in json.loads(run(work, "doctor", "--json").stdout)["checks"] if row["name"] == "programs"]
     assert (row["status"], "no-such-program was not found" in row["found"]) == ("warn", True)
     assert run(work, "doctor", "-p", "missing.yaml").returncode == 3
