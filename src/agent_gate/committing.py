@@ -20,7 +20,7 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.passage import Passage, covers, refusal
 from agent_gate.pipeline.admit import closed_problem
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.pipeline.perform import PREVIEWED, with_output
+from agent_gate.pipeline.perform import with_output
 from agent_gate.policy.changes import write_signature
 from agent_gate.ports import Judge, Ledger, Prepared, Proposal
 from agent_gate.stages import Stages
@@ -71,14 +71,18 @@ class Committing:
             shown = {**proposal.result, "changes": await proposal.shown()}
             output = with_output(shown).output
             if prepared.call.resources.get("writes") == "direct":
-                message = f"{PREVIEWED}; for good it would write to the disk itself, judged by nobody"
+                message = "for good it would write to the disk itself, judged by nobody"
+                if proposal.problem is None:
+                    await proposal.carry()
                 return replace(_told(proposal.problem or proposal.failure, proposal, output), message=message)
             judged = self._decide(prepared, verdict, proposal)
             problem = proposal.problem or judged.problem
+            if problem is None:
+                await proposal.carry()
             if problem is None and judged.decision is Decision.ASK:
                 message = "a person would have to agree to what it writes"
                 return Ending(Status.PENDING_APPROVAL, output=output, message=message, files=tuple(proposal.changes))
-            return replace(_told(problem or proposal.failure, proposal, output), message="" if problem else PREVIEWED)
+            return _told(problem or proposal.failure, proposal, output)
         finally:
             await proposal.discard()
 

@@ -445,6 +445,10 @@ class Proposal(Protocol):
         """All of it or nothing; GateError 2007 with the paths that somebody else changed in that very moment."""
         ...
 
+    async def carry(self) -> None:
+        """Let the later steps of a simulation find what was made ready."""
+        ...
+
     async def discard(self) -> None:
         """Let go of what waits; called at the end in any case."""
         ...
@@ -466,6 +470,8 @@ class Binding(Struct, frozen=True):
     preview: Act | None = None
     proposes: bool = False
     """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
+    copies: bool = False
+    """Whether the preview does on a copy what the act would do, so that later steps of a simulation find it."""
     aliases: tuple[str, ...] = ()
     """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
     changes: Callable[[Json], tuple[str, ...]] | None = None
@@ -546,6 +552,7 @@ class Prepared(Struct, frozen=True):
     needs_state: bool = False
     """Whether the verdict may rest on the project's state."""
     proposes: bool = False
+    copies: bool = False
 
     def release(self) -> None:
         if self.on_release:

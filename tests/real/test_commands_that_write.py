@@ -20,6 +20,7 @@ from agent_gate.sandbox.choice import Choice
 from tests.gates import a_gate, code_of
 
 PYTHON = os.path.realpath(sys.executable)
+BASE = os.path.realpath(sys.base_prefix)
 _picked = asyncio.run(Choice().pick("auto"))
 pytestmark = pytest.mark.skipif(
     _picked is None or not _picked.layers, reason="no sandbox of this machine keeps apart what a command writes"
@@ -76,7 +77,7 @@ async def test_pytest_of_a_virtual_environment_runs_as_the_script_that_it_is(wor
     paths = sysconfig.get_paths()
     policy = policy_of(
         "pytest",
-        read=(f"{sys.prefix}/**", f"{os.path.realpath(sys.base_prefix)}/**"),
+        read=(f"{sys.prefix}/**", f"{BASE}/**"),
         trusted_dirs=[paths["scripts"], "/usr/bin"],
         allow_env=["PYTEST_DISABLE_PLUGIN_AUTOLOAD"],
     )

@@ -42,25 +42,30 @@ OF_THE_SANDBOX = ["/etc/passwd", "/etc/group", "/etc/localtime", "/etc/ld.so.cac
 """Files that each sandbox has of its own accord, or a stand-in for them."""
 
 
+def allowed(path: str, by: str) -> str:
+    if not os.path.exists(path):
+        pytest.skip("this machine has none")
+    real = os.path.realpath(path)
+    return real if by == "name" else f"{os.path.dirname(real)}/{os.path.basename(real)[:2]}*"
+
+
+def content(path: str) -> str:
+    return Path(path).read_bytes().decode(errors="backslashreplace")
+
+
 @pytest.mark.parametrize("path", OF_THE_SANDBOX)
 @pytest.mark.parametrize("by", ["name", "directory"])
 @pytest.mark.parametrize("program", ["cat", "sh"])
 async def test_a_file_that_the_sandbox_has_of_its_own_is_shown_as_it_is_where_it_is_allowed(
     work: Path, path: str, by: str, program: str
 ) -> None:
-    if not os.path.exists(path):
-        pytest.skip("this machine has none")
-    real = os.path.realpath(path)
-    allow = real if by == "name" else f"{os.path.dirname(real)}/{os.path.basename(real)[:2]}*"
+    allow = allowed(path, by)
     policy = policy_of(allow, allow_executables=["cat", "sh"], unchecked_executables=["sh"], max_output_bytes=16 << 20)
     words = [program, path] if program == "cat" else ["sh", "-c", f"cat {path}"]
     outcome = await called(work, policy, *words)
     assert outcome.status is Status.SUCCESS, outcome
     assert (outcome.data["return_code"], outcome.data["stderr"]) == (0, "")
-    with open(path, "rb") as file:
-        content = file.read()
-    told = outcome.data["stdout"]
-    assert told == (content.decode(errors="backslashreplace"))
+    assert outcome.data["stdout"] == content(path)
 
 
 async def test_where_it_is_not_allowed_a_command_is_shown_nobody(work: Path) -> None:
@@ -91,6 +96,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SCRIPTS = ["toss", "toss-by-env", "toss-by-shell"]
 
 
+def packages_of(environment: Path) -> Path:
+    return next(environment.glob("lib/python*/site-packages"))
+
+
 def base() -> str:
     return os.path.realpath(sys.base_prefix)
 
@@ -118,8 +127,7 @@ async def test_a_script_whose_environment_may_not_be_read_is_refused_and_each_mi
     outcome = await called(work, script_policy(environment, name), name)
     assert (outcome.status, code_of(outcome)) == (Status.DENIED, 1002)
     assert outcome.error is not None
-    packages = next(environment.glob("lib/python*/site-packages"))
-    for path in (environment / "bin" / "python", environment / "pyvenv.cfg", packages):
+    for path in (environment / "bin" / "python", environment / "pyvenv.cfg", packages_of(environment)):
         assert f"`{path}`" in outcome.error.detail
     assert f"add `{environment}/**`" in outcome.error.suggestion
     assert outcome.error.suggestion.endswith(" to allow_paths of fs.read")

@@ -34,7 +34,7 @@ class Need(NamedTuple):
 
 
 def needs_of(executable: Executable, trusted_dirs: Sequence[str]) -> list[Need]:
-    """Of a script, all that it needs and that is not the system's; of any other program, nothing. May wait for a disk."""
+    """Of a script, all that it needs and that is not the system's; of another program nothing. May wait for a disk."""
     interpreter = _interpreter(_head(executable), trusted_dirs)
     if not interpreter:
         return []

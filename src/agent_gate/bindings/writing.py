@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from agent_gate.bindings import files
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.files import OpenFile
 from agent_gate.bindings.paths import Target
 from agent_gate.bindings.texts import difference
@@ -75,8 +76,18 @@ class Holding:
 class Writing:
     """The binding of one `fs.write`."""
 
-    def __init__(self, holding: Holding, data: bytes, *, append: bool, create_dirs: bool, bytes_max: int) -> None:
-        self._holding, self._data = holding, data
+    def __init__(
+        self,
+        holding: Holding,
+        data: bytes,
+        *,
+        append: bool,
+        create_dirs: bool,
+        bytes_max: int,
+        copies: Copies | None = None,
+    ) -> None:
+        """`copies` are those of the simulation that a preview is a step of."""
+        self._holding, self._data, self._copies = holding, data, copies
         self._append, self._create_dirs, self._bytes_max = append, create_dirs, bytes_max
         self._previous = b""
 
@@ -111,13 +122,20 @@ class Writing:
         target = self._holding.target
         if target.kind == "absent":
             self._refuse_if_impossible()
+            await self._carry(self._data)
             return {"changes": [{"path": target.path, "change": "added", "diff": self._difference(b"", self._data)}]}
         reading = partial(files.read, target, self._bytes_max)
         before = await self._holding.threads.run(reading, target.descriptor)
         after = before + self._data if self._append else self._data
+        await self._carry(after)
         if before == after:
             return {"changes": []}
         return {"changes": [{"path": target.path, "change": "changed", "diff": self._difference(before, after)}]}
+
+    async def _carry(self, content: bytes) -> None:
+        """Let later steps of the simulation find it."""
+        if self._copies is not None:
+            await self._holding.threads.run(partial(self._copies.write, self._holding.target.path, content))
 
     def _difference(self, before: bytes, after: bytes) -> str:
         return difference(before, after, f"a{self._holding.target.path}", f"b{self._holding.target.path}")

@@ -175,7 +175,7 @@ SHELL_RUN = ToolDeclaration(
         timeout={"type": "number", "exclusiveMinimum": 0, "description": "seconds; can only lower the policy's"},
         fail_on={
             "enum": ["nonzero", "never"],
-            "description": "whether a return code other than 0 is a failure; if not named: nonzero in a plan, else never",
+            "description": "whether a return code other than 0 is a failure; not named: nonzero in a plan, else never",
         },
     ),
     dict.fromkeys(("cwd", "env", "timeout", "fail_on"), ArgumentKind.UNSIGNED),

@@ -44,9 +44,6 @@ _NONE, _WRITE = Effect.NONE, Effect.WRITE
 UNAVAILABLE = 2006
 """A tool fails with this code where nothing was performed: what was reserved for the act is released."""
 
-NOT_PERFORMED = "allowed, and not performed in a simulation"
-PREVIEWED = "performed on a copy that was thrown away"
-
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
     """Whether the ledger must know of the act before it happens: whatever changes the world or costs something."""
@@ -113,8 +110,8 @@ class Performer:
         if not isinstance(ending, Ending):
             return ending
         if ending.problem is not None and ending.problem.code == UNAVAILABLE:
-            return Ending(Status.SUCCESS, message=f"{NOT_PERFORMED}: {ending.problem.detail}")
-        return structs.replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
+            return Ending(Status.SUCCESS, message=ending.problem.detail)
+        return ending
 
     async def intend_commit(
         self, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None, journal: bytes

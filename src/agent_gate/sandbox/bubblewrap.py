@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import assert_never
@@ -157,7 +157,13 @@ def _seen(command: Command) -> Iterator[str]:
 def _layered(place: Place, layer: str) -> tuple[str, ...]:
     if not place.is_directory:
         return ("--bind", f"{layer}/{COPY}", place.path)
-    return ("--overlay-src", place.path, "--overlay", f"{layer}/{UPPER}", f"{layer}/{WORK}", place.path)
+    beneath = _beneath(place.sources or (place.path,))
+    return (*beneath, "--overlay", f"{layer}/{UPPER}", f"{layer}/{WORK}", place.path)
+
+
+def _beneath(sources: Sequence[str]) -> Iterator[str]:
+    for source in sources:
+        yield from ("--overlay-src", source)
 
 
 def _place(place: Place, *, quietly: bool) -> tuple[str, ...]:
@@ -170,8 +176,11 @@ def _place(place: Place, *, quietly: bool) -> tuple[str, ...]:
             option = "--bind"
         case _:
             assert_never(place.access)
+    if len(place.sources) > 1:
+        assert place.access is Access.READ, "what is written in a simulation is written into a layer"
+        return (*_beneath(place.sources), "--ro-overlay", place.path)
     if place.descriptor is None:
-        return (option, place.path, place.path)
+        return (option, *(place.sources or (place.path,)), place.path)
     return (f"{option}-fd", str(place.descriptor), place.path)
 
 

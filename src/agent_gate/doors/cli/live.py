@@ -79,6 +79,8 @@ def _style(status: str) -> str:
 
 
 def _print_simulated(outcome: Outcome) -> None:
+    if outcome.simulation:
+        screen.say(f"    {screen.paint(outcome.simulation, 'dim')}")
     if outcome.message:
         asked = [reason.text or reason.rule for reason in outcome.reasons if reason.decision is Decision.ASK]
         said = f"{outcome.message}: {'; '.join(asked)}" if asked else outcome.message

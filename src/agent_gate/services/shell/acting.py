@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import Problem, ToolError
@@ -54,8 +55,10 @@ class Act:
         places: Places,
         layering: Layering,
         fail_on: str,
+        copies: Copies | None = None,
     ) -> None:
-        self._fail_on = fail_on
+        """`copies` are those of the simulation that a preview is a step of."""
+        self._fail_on, self._copies = fail_on, copies
         self._looked, self._args, self._policy = looked, args, policy
         self._viewer, self._sandbox, self._places, self._layering = viewer, sandbox, places, layering
 
@@ -99,11 +102,12 @@ class Act:
         assert self._sandbox is not None
         async with self._command() as command:
             writable = [place.path for place in command.view.places if place.access is Access.WRITE]
-            scratch = await self._layering.scratch(self._sandbox, writable, THREADS)
+            scratch = await self._layering.scratch(self._sandbox, writable, THREADS, self._copies)
             try:
                 layered, started_ns = await THREADS.run(partial(_layered, command, scratch.path))
                 finished = await self._run_apart(layered)
-                found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
+                reading = partial(self._layering.read, written(layered), started_ns, self._policy, self._copies)
+                found = await THREADS.run(reading)
                 hints = await THREADS.run(partial(hint, finished, writable))
                 result = {**_result(finished, layered.view.left_out), **hints}
                 return await THREADS.run(
@@ -115,6 +119,7 @@ class Act:
                         self._layering.file_list,
                         scratch,
                         self._failure(finished),
+                        self._copies,
                     )
                 )
             except BaseException:
