@@ -206,7 +206,8 @@ class _Run:
         self._bytes_left -= weight(
             [outcome.data, outcome.state_diff and list(outcome.state_diff)], RUN_RESULTS_BYTES_MAX
         )
-        if step.id and outcome.ok and outcome.data is not None:
+        # What is shown of a step that was only judged is not what it would reach.
+        if step.id and outcome.ok and outcome.data is not None and outcome.simulation != ONLY_JUDGED:
             self._data[step.id] = outcome.data
         if self._on_step:
             self._on_step(index, step, outcome)

@@ -130,7 +130,8 @@ STORIES: dict[str, list[dict[str, Any]]] = {
     "references": [
         {**sh("mkdir out/a; echo out/a/b"), "id": "made"},
         {**write("out/old", "${steps.made.data.stdout}"), "id": "w"},
-        words("cat", "out/old"),
+        write("out/size", "${steps.w.data.size}: ${steps.w.data.path}"),
+        words("cat", "out/old", "out/size"),
     ],
     "failures": [sh("echo half > out/half; exit 7"), words("cat", "out/half")],
 }

@@ -43,9 +43,18 @@ class CopiedPaths(PathResolver):
         while (host := self._copies.host(nearest)) is None:
             rest.insert(0, os.path.basename(nearest))
             nearest = os.path.dirname(nearest)
-        if host == nearest and os.path.lexists(nearest) and not os.path.lexists(real):
-            return self._on_disk.resolve(path)
-        obstacle = "" if os.path.isdir(host) else "cannot be reached: Not a directory"
+        found = self._on_disk.resolve(path) if host == nearest else None
+        if found is not None:
+            if found.path == real and found.kind == "absent":
+                return found
+            found.release()
+        obstacle = self._obstacle(path) if os.path.isdir(host) else "cannot be reached: Not a directory"
         descriptor = Descriptor(os.open(host, _OPEN))
         own = self.own_files.kind_of(real)
         return Target(real, "absent", descriptor, rest=tuple(rest), obstacle=obstacle, own=own)
+
+    def _obstacle(self, path: str) -> str:
+        """Where a link leads to nothing, nothing is made in its place."""
+        folder, name = os.path.split(self._absolute(path).decode())
+        named = f"{self._copies.real_name(folder).rstrip('/')}/{name}"
+        return "is a link to something that does not exist" if self._copies.host(named) is not None else ""

@@ -133,6 +133,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN = "done on a copy", "only judged", "really read", "cannot be known"
+SIMULATIONS = (ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN)
 """What a simulation does with a step: `ONLY_READ` where reads were asked for."""
 
 _MOMENTS = ("started_at", "ended_at", "expires_at")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 app = commands()
 
-_WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for"}
+_WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for", "unknown": "cannot be known"}
 
 
 @app.command(
