@@ -72,13 +72,10 @@ class Committing:
             output = with_output(shown).output
             if prepared.call.resources.get("writes") == "direct":
                 message = "for good it would write to the disk itself, judged by nobody"
-                if proposal.problem is None:
-                    await proposal.carry()
-                return replace(_told(proposal.problem or proposal.failure, proposal, output), message=message)
+                problem = proposal.problem or await _carried(proposal) or proposal.failure
+                return replace(_told(problem, proposal, output), message=message)
             judged = self._decide(prepared, verdict, proposal)
-            problem = proposal.problem or judged.problem
-            if problem is None:
-                await proposal.carry()
+            problem = proposal.problem or judged.problem or await _carried(proposal)
             if problem is None and judged.decision is Decision.ASK:
                 message = "a person would have to agree to what it writes"
                 return Ending(Status.PENDING_APPROVAL, output=output, message=message, files=tuple(proposal.changes))
@@ -173,6 +170,15 @@ def _told(problem: Problem | None, proposal: Proposal, output: Output | None) ->
         return Ending(Status.UNKNOWN, problem, output, acted=True, files=files)
     status = Status.EXPIRED if problem.code == 1016 else Status.DENIED if problem.code < 2000 else Status.ERROR
     return Ending(status, problem, output, acted=True, files=files)
+
+
+async def _carried(proposal: Proposal) -> Problem | None:
+    """Why later steps of the simulation cannot find what was written."""
+    try:
+        await proposal.carry()
+    except GateError as error:
+        return error.problem.at("perform")
+    return None
 
 
 def _failed_or(told: Ending, proposal: Proposal) -> Ending:

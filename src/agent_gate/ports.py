@@ -446,7 +446,7 @@ class Proposal(Protocol):
         ...
 
     async def carry(self) -> None:
-        """Let the later steps of a simulation find what was made ready."""
+        """Let the later steps of a simulation find what was made ready; GateError where they cannot."""
         ...
 
     async def discard(self) -> None:

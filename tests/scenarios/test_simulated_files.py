@@ -119,6 +119,10 @@ STORIES: dict[str, list[dict[str, Any]]] = {
         sh("echo h > here", cwd="out/there"),
         words("cat", "out/there/here"),
     ],
+    "closed directories": [
+        sh("mkdir -p out/shut/in; echo s > out/shut/s; chmod 555 out/shut"),
+        words("cat", "out/shut/s"),
+    ],
     "moving": [sh("mv out/old out/moved; chmod 600 out/kept/x"), words("cat", "out/moved"), sh("test ! -e out/old")],
     "what is removed after it was written": [
         write("out/n", "n"),

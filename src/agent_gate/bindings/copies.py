@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -145,7 +146,7 @@ class Copies:
             else:
                 above = self._room_for(change.path)
                 assert isinstance(change.source, str)
-                os.rename(change.source, above)
+                _move(change.source, above)
                 if after.kind == "file":
                     os.chmod(above, after.mode)
 
@@ -216,7 +217,16 @@ def _is_opaque(folder: str) -> bool:
         return False
 
 
+def _move(source: str, above: str) -> None:
+    """Out of a directory that the command may have closed, perhaps to another file system."""
+    folder = os.path.dirname(source)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        os.chmod(folder, 0o700)
+    shutil.move(source, above)
+
+
 def _umask() -> int:
-    with open("/proc/self/status") as file:
-        told = next((line.split()[1] for line in file if line.startswith("Umask:")), "022")
-    return int(told, 8)
+    """As the system tells it: to set it in order to see it would be seen by other threads."""
+    with suppress(OSError), open("/proc/self/status") as file:
+        return next(int(line.split()[1], 8) for line in file if line.startswith("Umask:"))
+    return 0o022

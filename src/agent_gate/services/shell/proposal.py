@@ -15,7 +15,7 @@ from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.scratch import Scratch
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
-from agent_gate.model.errors import Problem
+from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.tool import Json
 
 
@@ -69,8 +69,13 @@ class FileProposal:
         await self._threads.run(self._transaction.tidy)
 
     async def carry(self) -> None:
-        if self._copies is not None:
+        if self._copies is None:
+            return
+        try:
             await self._threads.run(partial(self._copies.apply, self._changes))
+        except OSError as error:
+            detail = f"what the command wrote could not be kept for the next step: {error.strerror or error}"
+            raise ToolError(detail, code=2006, suggestion="make room, or run it for good") from None
 
     async def discard(self) -> None:
         await self._threads.run(self._discard)
