@@ -111,6 +111,21 @@ def script_policy(environment: Path, name: str, *read: str, **shell: Any) -> dic
     )
 
 
+@pytest.mark.parametrize(
+    "first", ["#!/bin/sh", "#! /bin/sh -e", "#!/usr/bin/env sh", "#!/usr/bin/env -S sh -e", "#!/usr/bin/sh"]
+)
+async def test_a_script_whose_interpreter_is_the_systems_needs_nothing_more(work: Path, first: str) -> None:
+    folder = work.parent / "programs"
+    folder.mkdir()
+    (folder / "say").write_text(f"{first}\necho said $1\n")
+    (folder / "say").chmod(0o755)
+    folders = [str(folder), "/usr/bin"]
+    policy = policy_of("./**", allow_executables=["say"], unchecked_executables=["say"], trusted_dirs=folders)
+    outcome = await called(work, policy, "say", "one")
+    assert outcome.status is Status.SUCCESS, outcome
+    assert outcome.data["stdout"] == "said one\n"
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 async def test_a_script_of_an_environment_finds_its_interpreter_and_packages_where_they_may_be_read(
     work: Path, environment: Path, name: str

@@ -44,7 +44,8 @@ def needs_of(executable: Executable, trusted_dirs: Sequence[str]) -> list[Need]:
     needs = list(_way_to(interpreter, around))
     if _PYTHON.fullmatch(os.path.basename(interpreter)):
         needs += _of_python(interpreter, prefix, settings)
-    return [need for need in dict.fromkeys(needs) if not _is_systems(need.path)]
+    # A link of the system's, as `/bin` often is, is there though the directory that it stands in is not shown.
+    return [need for need in dict.fromkeys(needs) if not _is_systems(need.path) and not _is_systems(need.name)]
 
 
 def _head(executable: Executable) -> str:
