@@ -40,5 +40,5 @@ def test_a_command_that_failed_has_failed_also_where_another_process_finishes_it
     connection.close()
     assert ended is not None
     assert (ended.status, ended.fields["data"], ended.fields.get("message")) == (status, data, message)
-    found = ended.fields.get("error")
+    found: Any = ended.fields.get("error")
     assert error in found["detail"] if isinstance(error, str) else found == error
