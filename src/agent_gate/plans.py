@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import structs
 
+from agent_gate.bindings.copies import Copies
 from agent_gate.config.plan_steps import check_steps
 from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
@@ -18,7 +19,7 @@ from agent_gate.model.entry import GATE_PROJECT, Applied, Committed, Draft, Kind
 from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
-from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.outcome import NOT_KNOWN, ONLY_JUDGED, Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import References
 from agent_gate.model.tool import Json, Mode
@@ -73,7 +74,8 @@ async def run_plan(
     Who cancels it ends the step that runs: that step and the run are settled before the cancelling goes on.
 
     Simulating writes nothing; it goes on past a step that a person would have to agree to, and `with_previews` it runs
-    commands on copies of the files that they would change, to show the changes. `shows_state` is off for agents.
+    commands, and writes files, on copies that are carried from step to step, to show the changes. `shows_state` is off
+    for agents. Each outcome's `simulation` says what was done with its step.
     """
     check_steps(plan, gate.tools)
     run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step)
@@ -149,6 +151,16 @@ class _Run:
         problem = self._too_many_steps()
         if problem:
             return RunResult(self._run_id, "failed", (), problem)
+        copies = Copies() if with_previews else None
+        try:
+            return await self._simulate(with_reads, with_previews, shows_state, fail_fast, copies)
+        finally:
+            if copies is not None:
+                await _in_any_case(asyncio.to_thread(copies.close))
+
+    async def _simulate(
+        self, with_reads: bool, with_previews: bool, shows_state: bool, fail_fast: bool, copies: Copies | None
+    ) -> RunResult:
         so_far: Imagined | None = None
         for index, step in enumerate(self._plan.steps):
             if self._bytes_left < 0:
@@ -161,7 +173,12 @@ class _Run:
             else:
                 request = self._request(index, step, args)
                 outcome, so_far = await self._gate.simulate(
-                    request, so_far, with_reads=with_reads, with_previews=with_previews, shows_state=shows_state
+                    request,
+                    so_far,
+                    with_reads=with_reads,
+                    with_previews=with_previews,
+                    shows_state=shows_state,
+                    copies=copies,
                 )
             self._reached(index, step, outcome)
             if fail_fast and outcome.status not in (Status.SUCCESS, Status.UNKNOWN, Status.PENDING_APPROVAL):
@@ -173,7 +190,8 @@ class _Run:
         self._bytes_left -= weight(
             [outcome.data, outcome.state_diff and list(outcome.state_diff)], RUN_RESULTS_BYTES_MAX
         )
-        if step.id and outcome.ok and outcome.data is not None:
+        # What is shown of a step that was only judged is not what it would reach.
+        if step.id and outcome.ok and outcome.data is not None and outcome.simulation != ONLY_JUDGED:
             self._data[step.id] = outcome.data
         if self._on_step:
             self._on_step(index, step, outcome)
@@ -292,9 +310,9 @@ class _Run:
 def _simulated(missing: Problem) -> Outcome:
     """Of a step whose arguments nobody has: what an earlier one would have reached is unknown, not wrong."""
     if missing.code != UNREACHED:
-        return Outcome(call_id="", status=Status.ERROR, error=missing, simulated=True)
+        return Outcome(call_id="", status=Status.ERROR, error=missing, simulated=True, simulation=ONLY_JUDGED)
     unknown = replace(missing, code=2007, suggestion="")
-    return Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True)
+    return Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True, simulation=NOT_KNOWN)
 
 
 async def _in_any_case(work: Coroutine[Any, Any, Result]) -> Result:

@@ -388,7 +388,7 @@ class Moved(ToolError):
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
-Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Proposal"]]
+Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Failed | Proposal"]]
 """Does what was bound and gives the result, or a proposal of what is to be done.
 
 As a preview it tells what the act would come to, and leaves the world as it is; ToolError 2006 where it cannot.
@@ -409,6 +409,13 @@ FinishCommit: TypeAlias = Callable[[str, bytes | None], FinishedCommit]
 """By call and journal; without a journal nothing was begun, and what was staged is removed."""
 
 
+class Failed(Struct, frozen=True):
+    """An act that went to its end and did not reach what it was for: what it tells all the same, and why it failed."""
+
+    data: Json
+    problem: Problem
+
+
 @runtime_checkable
 class Proposal(Protocol):
     """What an act made ready and has not done: a command's writes, which wait in layers until they are judged."""
@@ -421,6 +428,11 @@ class Proposal(Protocol):
     @property
     def problem(self) -> Problem | None:
         """Why it cannot be done, whatever is judged of it."""
+        ...
+
+    @property
+    def failure(self) -> Problem | None:
+        """Why the call has failed though what is proposed may count: the command itself said so."""
         ...
 
     @property
@@ -446,6 +458,10 @@ class Proposal(Protocol):
         """All of it or nothing; GateError 2007 with the paths that somebody else changed in that very moment."""
         ...
 
+    async def carry(self) -> None:
+        """Let the later steps of a simulation find what was made ready; GateError where they cannot."""
+        ...
+
     async def discard(self) -> None:
         """Let go of what waits; called at the end in any case."""
         ...
@@ -467,6 +483,8 @@ class Binding(Struct, frozen=True):
     preview: Act | None = None
     proposes: bool = False
     """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
+    copies: bool = False
+    """Whether the preview does on a copy what the act would do, so that later steps of a simulation find it."""
     aliases: tuple[str, ...] = ()
     """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
     changes: Callable[[Json], tuple[str, ...]] | None = None
@@ -559,6 +577,7 @@ class Prepared(Struct, frozen=True):
     needs_state: bool = False
     """Whether the verdict may rest on the project's state."""
     proposes: bool = False
+    copies: bool = False
 
     @property
     def undoes(self) -> str | None:

@@ -175,10 +175,12 @@ def committing(
     data: bytes,
     at: float,
     salt: str,
+    failure: Problem | None = None,
 ) -> Draft:
     """That what a command wrote is about to be moved into place: durable before the first step.
 
-    `data` is the canonical result of the command, which a process that finishes the commit will want to tell.
+    `data` is the canonical result of the command, which a process that finishes the commit will want to tell; so is
+    `failure`, where the command said that it failed.
     """
     body = _later_body(bound, verdict)
     body |= {
@@ -190,6 +192,8 @@ def committing(
     }
     if len(data) <= INLINE_DATA_BYTES_MAX:
         body["data"] = Fragment(data)
+    if failure is not None:
+        body["failure"] = failure.to_json()
     return _draft(Kind.COMMITTING, bound, at, body, None)
 
 

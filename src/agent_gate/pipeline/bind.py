@@ -98,6 +98,7 @@ class Binder:
                 binding.preview,
                 judged.needs_state,
                 binding.proposes,
+                binding.copies,
             )
         except ToolError as error:  # what the ledger cannot do is no matter of this call
             _release(binding)

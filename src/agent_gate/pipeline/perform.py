@@ -33,7 +33,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared, Proposal
+from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, NewState, Prepared, Proposal
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -43,9 +43,6 @@ _NONE, _WRITE = Effect.NONE, Effect.WRITE
 
 UNAVAILABLE = 2006
 """A tool fails with this code where nothing was performed: what was reserved for the act is released."""
-
-NOT_PERFORMED = "allowed, and not performed in a simulation"
-PREVIEWED = "performed on a copy that was thrown away"
 
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
@@ -117,8 +114,8 @@ class Performer:
         if not isinstance(ending, Ending):
             return ending
         if ending.problem is not None and ending.problem.code == UNAVAILABLE:
-            return Ending(Status.SUCCESS, message=f"{NOT_PERFORMED}: {ending.problem.detail}")
-        return structs.replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
+            return Ending(Status.SUCCESS, message=ending.problem.detail)
+        return ending
 
     async def intend_commit(
         self, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None, journal: bytes
@@ -134,6 +131,7 @@ class Performer:
             output.encoded if output else b"null",
             self._clock.now(),
             self._ids.salt(),
+            proposal.failure,
         )
         undo = (record.undo_blob(call.call_id), journal)
         return await self._ledger.commit(Work(call.request.project, (draft,), must_be_open=True, blobs=(undo,)))
@@ -224,9 +222,13 @@ def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- 
     return result
 
 
-def _succeeded(prepared: Prepared, data: Json | Proposal) -> Ending | Proposal:
+def _succeeded(prepared: Prepared, data: Json | Failed | Proposal) -> Ending | Proposal:
     if prepared.proposes and isinstance(data, Proposal):
         return data
+    if isinstance(data, Failed):
+        ending = _succeeded(prepared, data.data)
+        assert isinstance(ending, Ending)
+        return structs.replace(ending, status=Status.ERROR, problem=ending.problem or data.problem)
     if prepared.declaration.secret:
         data = output_without_secrets(data, prepared.call.args, prepared.declaration)
     return with_output(data)

@@ -17,7 +17,7 @@ from agent_gate.model.limits import (
     NOTE_CHARS_MAX,
     PAGE_MAX,
 )
-from agent_gate.model.outcome import Status
+from agent_gate.model.outcome import SIMULATIONS, Status
 from agent_gate.model.tool import Effect, Mode, Risk
 from agent_gate.model.verdict import Decision
 
@@ -125,6 +125,7 @@ _OUTCOME = record(
         "decision": DECISION,
         "reasons": listed(ref("Reason")),
         "simulated": TRUTH,
+        "simulation": text(f"What a simulation has done with the call: {', '.join(SIMULATIONS)}."),
         "state_version": WHOLE,
         "state_diff": listed(OBJECT, description="RFC 6902."),
         "snapshot_id": text(),

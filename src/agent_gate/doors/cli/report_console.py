@@ -11,6 +11,7 @@ from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.verdicts import why
 from agent_gate.history.replay_words import in_words
 from agent_gate.history.touched import endings
+from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, span
 from agent_gate.model.visible import visible
@@ -121,18 +122,22 @@ def _print_details(step: Mapping[str, Any]) -> None:
     error = step["result"].get("error")
     if error:
         fields = [("why", why(Problem.from_json(error))), ("to change it", visible(error.get("suggestion", "")))]
-    if failed := screen.failure(step["result"].get("data")):
-        fields.append(("said", failed))
     if "replayed" in step:
         fields.append(("replayed", visible(in_words(step["replayed"]))))
     if "approval" in step:
         approval = step["approval"]
         fields.append((approval.get("resolution", "answered"), f"by {visible(approval.get('resolved_by', 'nobody'))}"))
-    if step["result"].get("files") and step["result"]["status"] == "success" and "replayed" not in step:
+    if step["result"].get("files") and _has_written(step["result"]) and "replayed" not in step:
         fields.append(("undo", screen.paint(f"agent-gate revert {step['call_id']}", "dim")))
     if step.get("resources", {}).get("sandbox") == "off" and step["resources"].get("executable"):
         fields.append(("sandbox", screen.paint("off", "red")))
     screen.print_fields(fields, indent=DETAILS_INDENT)
+    for line in screen.printed(step["result"].get("data")):
+        screen.say(" " * DETAILS_INDENT + line)
+
+
+def _has_written(result: Mapping[str, Any]) -> bool:
+    return result["status"] == "success" or str(result.get("message", "")).startswith(WRITES_STAY)
 
 
 def _print_touched(report: Report) -> None:

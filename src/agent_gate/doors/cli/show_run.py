@@ -20,6 +20,7 @@ from agent_gate.model.visible import visible
 app = commands()
 
 ARGUMENT_CHARS_MAX = 300
+STEP_INDENT = 5
 LABELS = {
     "run_id": "run",
     "name": "plan",
@@ -91,10 +92,11 @@ def _print_step(step: Mapping[str, Any]) -> None:
             ("verdict", step.get("decision")),
             ("replayed", visible(in_words(step["replayed"])) if "replayed" in step else ""),
             ("why", why(Problem.from_json(result["error"])) if "error" in result else ""),
-            ("said", screen.failure(result.get("data"))),
             ("arguments", screen.shortened(screen.encoded(step.get("args")), ARGUMENT_CHARS_MAX)),
             ("input", result.get("input_hash")),
             ("output", result.get("output_hash")),
         ],
-        indent=5,
+        indent=STEP_INDENT,
     )
+    for line in screen.printed(result.get("data")):
+        screen.say(" " * STEP_INDENT + line)
