@@ -504,6 +504,8 @@ class Hand:
     """Whether its success undoes something: then a `reverted` entry says what."""
     undo: Callable[[Recorded, Judge], Awaitable[Binding]] | None = None
     """Binds the undoing of an earlier call of this tool that was performed: what it would touch, and how."""
+    nulls_absent: frozenset[str] = frozenset()
+    """Arguments for which null is as if absent; none of a tool that another server holds, which says itself."""
 
 
 class Tools(Protocol):

@@ -14,7 +14,7 @@ from agent_gate.model.codec import canonical, compact
 from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
-from agent_gate.model.schema import arguments_named
+from agent_gate.model.schema import arguments_named, without_nulls
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import ALLOW
@@ -55,6 +55,9 @@ class Binder:
         hand = self._tools.find(request.tool)
         if hand is None:
             return self._tools.missing(request.tool)
+        if None in args.values():
+            given, args = args, without_nulls(args, hand.nulls_absent)
+            args_json = args_json if args is given else None
         wrong = hand.validate(args)
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
