@@ -24,6 +24,8 @@ from agent_gate.services.home_assistant.reading import entities_of
 from agent_gate.services.home_assistant.rest import Rest
 from agent_gate.services.home_assistant.sync import Sync
 
+_ENDS_THE_CONNECTION = frozenset({("homeassistant", "restart"), ("homeassistant", "stop")})
+"""Servers break every WebSocket before they answer on it; a REST request they answer first."""
 _STATISTICS = ["mean", "min", "max", "sum", "state"]
 _log = logging.getLogger(__name__)
 
@@ -120,10 +122,13 @@ class HomeClient:
         timeout_s: float,
         only_live: bool = False,
     ) -> Called:
-        """Over the WebSocket; by REST only where that is down before anything was sent.
+        """Over the WebSocket; by REST only where that is down before anything was sent, or will not bring the answer.
 
         `only_live`: not even then, because who calls goes by what the connection has told until now.
         """
+        if (domain, service) in _ENDS_THE_CONNECTION:
+            self._refuse_if_final()
+            return await self._call_by_rest(domain, service, {**data, **(target or {})}, wants_response, timeout_s)
         fields: dict[str, Json] = {"domain": domain, "service": service, "service_data": dict(data)}
         if target:
             fields["target"] = dict(target)

@@ -29,7 +29,7 @@ class Home:
         """Names by id; both are empty where the server is too old to know them."""
         self._clock = clock
         self._in_step_at = clock.monotonic()
-        self._is_ready = self._is_live = False
+        self._is_ready = self._is_live = self._knows_places = False
         self._settled = asyncio.Event()
         self._settled.set()
         self._sorted: list[str] | None = None
@@ -44,6 +44,11 @@ class Home:
     def is_live(self) -> bool:
         """Whether the connection feeds it now."""
         return self._is_live
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether areas, devices and entries of the registry have been read at least once; REST does not tell them."""
+        return self._knows_places
 
     @property
     def is_settled(self) -> bool:
@@ -142,6 +147,7 @@ class Home:
         floors: Mapping[str, str] | None = None,
     ) -> None:
         """Replace each registry that is given, whole."""
+        self._knows_places |= None not in (areas, devices, registry)
         if areas is not None:
             self.areas = {area.area_id: area for area in areas}
         if devices is not None:

@@ -10,7 +10,13 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_SERVICES_SHOWN_MAX
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.home import Entity, Home, ServiceInfo
-from agent_gate.services.home_assistant.unknown import unknown_area, unknown_domain, unknown_entity, unknown_services
+from agent_gate.services.home_assistant.unknown import (
+    places_unknown,
+    unknown_area,
+    unknown_domain,
+    unknown_entity,
+    unknown_services,
+)
 
 Args = Mapping[str, Json]
 
@@ -21,7 +27,7 @@ class Listing:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._areas_by: tuple[object, ...] = ()
-        self._area_names: dict[str, str] = {}
+        self._area_names: dict[str, str] | None = None
 
     def state(self, args: Args) -> Json:
         home, entity_id = self._ready(), args["entity_id"]
@@ -44,7 +50,7 @@ class Listing:
                 "entity_id": entity_id,
                 "state": (entity := entities[entity_id]).state,
                 "friendly_name": entity.name,
-                "area_name": names.get(entity_id),
+                **_area(entity_id, names),
                 "domain": entity_id.partition(".")[0],
                 "last_updated": entity.last_updated,
             }
@@ -54,6 +60,8 @@ class Listing:
 
     def areas(self, _: Args) -> Json:
         home = self._ready()
+        if not home.knows_places:
+            raise places_unknown()
         rows = [
             {"area_id": area.area_id, "name": area.name, "aliases": list(area.aliases)}
             for area in sorted(home.areas.values(), key=lambda area: (area.name.casefold(), area.area_id))
@@ -79,19 +87,22 @@ class Listing:
                 raise unknown_domain(home, domain)
         if area_named is None:
             return ids
+        if not home.knows_places:
+            raise places_unknown()
         area = home.find_area(area_named)
         if area is None:
             raise unknown_area(home, area_named)
         there = set(home.in_area(area.area_id))
         return [entity_id for entity_id in ids if entity_id in there]
 
-    def _names(self) -> Mapping[str, str]:
-        """Names of areas by entity, made anew where a registry was."""
+    def _names(self) -> Mapping[str, str] | None:
+        """Names of areas by entity, made anew where a registry was; None while nobody knows who is where."""
         home = self._home
         by = (home.areas, home.devices, home.registry)
         if len(self._areas_by) != len(by) or any(a is not b for a, b in zip(by, self._areas_by, strict=True)):
             found = ((entity_id, home.area_of(entity_id)) for entity_id in home.registry)
-            self._area_names = {entity_id: area.name for entity_id, area in found if area}
+            names = {entity_id: area.name for entity_id, area in found if area}
+            self._area_names = names if home.knows_places else None
             self._areas_by = by
         return self._area_names
 
@@ -110,14 +121,19 @@ def _freshness(home: Home) -> dict[str, Json]:
     return {"live": home.is_live, "age_s": math.ceil(home.age_s)}
 
 
-def _whole(entity: Entity, area_names: Mapping[str, str]) -> dict[str, Json]:
+def _area(entity_id: str, names: Mapping[str, str] | None) -> dict[str, Json]:
+    """Left out where it is not known: null says that the entity is in none."""
+    return {} if names is None else {"area_name": names.get(entity_id)}
+
+
+def _whole(entity: Entity, area_names: Mapping[str, str] | None) -> dict[str, Json]:
     return {
         "entity_id": entity.entity_id,
         "state": entity.state,
         "attributes": entity.attributes,
         "last_changed": entity.last_changed,
         "last_updated": entity.last_updated,
-        "area_name": area_names.get(entity.entity_id),
+        **_area(entity.entity_id, area_names),
     }
 
 

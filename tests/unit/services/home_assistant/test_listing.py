@@ -148,7 +148,7 @@ def test_both_filters_must_fit(listing: Listing) -> None:
         ({"area": "Kitchn"}, "there is no area `Kitchn` in the home", "did you mean `Kitchen`?"),
         ({"area": "Moon"}, "there is no area `Moon` in the home", "see `ha_list_areas`"),
         ({"domain": "lights"}, "there is no entity of domain `lights` in the home", "did you mean `light`?"),
-        ({"area": "a\nb"}, r"there is no area `a\nb` in the home", "see `ha_list_areas`"),
+        ({"area": "a\nb"}, "there is no area `a⟨U+000A⟩b` in the home", "see `ha_list_areas`"),
     ],
 )
 def test_a_filter_that_names_nothing_is_an_error(
