@@ -39,6 +39,10 @@ class Judge(Protocol):
         self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
     ) -> Verdict: ...
 
+    def withheld(
+        self, bound: BoundCall, facts: Facts, tool: ToolDeclaration, beginning: str
+    ) -> Callable[[str], bool] | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
@@ -475,6 +479,13 @@ class Recorded:
     """What the call's own hand kept for its undoing."""
 
 
+Withheld: TypeAlias = Callable[[str], Callable[[str], bool] | None]
+"""By the beginning of their alias signatures, which things of a list the caller may not see; None where it may see all.
+
+The policy in force when the call was bound says so.
+"""
+ListAct: TypeAlias = Callable[[BoundCall, Withheld], Awaitable[Json]]
+
 Bind: TypeAlias = Callable[[CallRequest, Mapping[str, Json], "Judge"], Awaitable["Binding"]]
 
 
@@ -490,6 +501,8 @@ class Hand:
     """The call's signatures, where no binder of the tool's own finds them."""
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     """Effects `read` and `write`."""
+    list_act: ListAct | None = None
+    """In place of `act`, for a tool that reads many things, of which rules may deny some: those it leaves out."""
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
     is_brief: bool = False

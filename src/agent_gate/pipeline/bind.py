@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 
 from msgspec import structs
@@ -21,7 +22,7 @@ from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
+from agent_gate.ports import Act, Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 from agent_gate.sharing import ON_BEHALF_OF
 
 _NO_STATE = ProjectState(0, None)
@@ -86,7 +87,7 @@ class Binder:
             if binding.look_further and judge.decide(call, facts, hand.declaration).decision is ALLOW:
                 binding = await self._binding(request.tool, binding.look_further())
                 facts = structs.replace(facts, found=binding.found)
-            act = binding.act or hand.act
+            act = binding.act or hand.act or _list_act(hand, judge, call, facts)
             return Prepared(
                 call,
                 facts,
@@ -204,6 +205,17 @@ def _aliases(hand: Hand, args: Mapping[str, Json], binding: Binding, state: Proj
     if hand.bind is None:
         return aliases_of(hand.declaration.name, args, state.document)
     return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
+
+
+def _list_act(hand: Hand, judge: Judge, call: BoundCall, facts: Facts) -> Act | None:
+    list_act = hand.list_act
+    if list_act is None:
+        return None
+
+    def act(bound: BoundCall) -> Awaitable[Json]:
+        return list_act(bound, partial(judge.withheld, call, facts, hand.declaration))
+
+    return act
 
 
 def _release(binding: Binding) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_SERVICES_SHOWN_MAX
@@ -19,6 +20,9 @@ from agent_gate.services.home_assistant.unknown import (
 )
 
 Args = Mapping[str, Json]
+IsWithheld: TypeAlias = Callable[[str], bool]
+"""Of the alias by which rules know that an entity is read."""
+READ_ALIAS = "ha_get_state("
 
 
 class Listing:
@@ -36,14 +40,15 @@ class Listing:
             raise unknown_entity(home, entity_id)
         return {**_whole(entity, self._names()), **_freshness(home)}
 
-    def states(self, _: Args) -> Json:
+    def states(self, args: Args, is_withheld: IsWithheld | None = None) -> Json:
         home, names = self._ready(), self._names()
-        entities = home.entities
-        rows = [_whole(entities[entity_id], names) for entity_id in home.sorted_ids()]
-        return {"entities": rows, "count": len(rows), **_freshness(home)}
+        page = _page(home.sorted_ids(), args, is_withheld)
+        rows = [_whole(home.entities[entity_id], names) for entity_id in page.ids]
+        return {"entities": rows, **page.told(), **_freshness(home)}
 
-    def entities(self, args: Args) -> Json:
+    def entities(self, args: Args, is_withheld: IsWithheld | None = None) -> Json:
         home, names = self._ready(), self._names()
+        page = _page(self._chosen(args), args, is_withheld)
         entities = home.entities
         rows = [
             {
@@ -54,9 +59,9 @@ class Listing:
                 "domain": entity_id.partition(".")[0],
                 "last_updated": entity.last_updated,
             }
-            for entity_id in self._chosen(args)
+            for entity_id in page.ids
         ]
-        return {"entities": rows, "count": len(rows), **_freshness(home)}
+        return {"entities": rows, **page.told(), **_freshness(home)}
 
     def areas(self, _: Args) -> Json:
         home = self._ready()
@@ -114,6 +119,31 @@ class Listing:
                 suggestion="try again in a moment; if it lasts, whoever runs the gate finds the reason at /readyz",
             )
         return self._home
+
+
+class _Page(NamedTuple):
+    """Some of a list, with how many there are besides."""
+
+    ids: Sequence[str]
+    left_out: int
+    """That come after these."""
+    withheld: int
+    """That rules keep from the caller, wherever they would stand."""
+
+    def told(self) -> dict[str, Json]:
+        goes_on = {"next_cursor": self.ids[-1]} if self.left_out and self.ids else {}
+        return {"count": len(self.ids), "left_out": self.left_out, **goes_on, "withheld": self.withheld}
+
+
+def _page(ids: Sequence[str], args: Args, is_withheld: IsWithheld | None) -> _Page:
+    """Those behind the cursor, which is an id: entities that come or go meanwhile neither repeat nor hide others."""
+    seen = ids
+    if is_withheld is not None:
+        seen = [entity_id for entity_id in ids if not is_withheld(f"{READ_ALIAS}{entity_id})")]
+    cursor, limit = args.get("cursor"), args.get("limit")
+    begin = 0 if cursor is None else bisect_right(seen, cursor)
+    page = seen[begin:] if limit is None else seen[begin : begin + limit]
+    return _Page(page, len(seen) - begin - len(page), len(ids) - len(seen))
 
 
 def _freshness(home: Home) -> dict[str, Json]:

@@ -17,7 +17,7 @@ from tests.gates import until
 from tests.scripted_home import Pauses, ScriptedHome, a_client, registered, state
 
 FIRST_TRY = 0.8
-SERVICES = {"light": {"turn_on": {}}, "mqtt": {"publish": {}}}
+SERVICES: dict[str, dict[str, Any]] = {"light": {"turn_on": {}}, "mqtt": {"publish": {}}}
 
 
 @pytest.fixture
