@@ -93,7 +93,8 @@ _PAGED = " `left_out` says how many come after these, `withheld` how many a rule
 HA_GET_STATE = _query(
     "ha_get_state",
     "State of one entity: its value (`on`, `21.5`, …), its attributes, when it changed and which area it is in. "
-    "`live: false` means that Home Assistant is out of reach, and that this is `age_s` seconds old.",
+    "`live: false` means that Home Assistant is out of reach, and that this is `age_s` seconds old; with `stale: true` "
+    "it is what was stored at `captured_at`, before the gate was started.",
     _schema("entity_id", entity_id=_ENTITY),
 )
 HA_GET_ENTITY_STATE = _query("ha_get_entity_state", HA_GET_STATE.description, HA_GET_STATE.input_schema)

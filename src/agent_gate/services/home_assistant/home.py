@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent_gate.model.limits import HOME_ENTITIES_MAX
 from agent_gate.ports import Clock
 from agent_gate.services.home_assistant.places import Places
-from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, ServiceInfo
+from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, Remembered, ServiceInfo
 
-__all__ = ["Area", "Device", "Entity", "Home", "RegistryEntry", "ServiceInfo"]
+__all__ = ["Area", "Device", "Entity", "Home", "RegistryEntry", "Remembered", "ServiceInfo"]
 
 
 class Home:
@@ -30,6 +30,7 @@ class Home:
         self._clock = clock
         self._in_step_at = clock.monotonic()
         self._is_ready = self._is_live = self._knows_places = False
+        self._remembered: Remembered | None = None
         self._settled = asyncio.Event()
         self._settled.set()
         self._sorted: list[str] | None = None
@@ -39,6 +40,11 @@ class Home:
     def is_ready(self) -> bool:
         """Whether it has been read whole at least once, from a server that was running."""
         return self._is_ready
+
+    @property
+    def remembered(self) -> Remembered | None:
+        """What the copy is, while it is that of an earlier gate: good to look at, never to act by."""
+        return self._remembered
 
     @property
     def is_live(self) -> bool:
@@ -61,7 +67,15 @@ class Home:
     @property
     def age_s(self) -> float:
         """How long ago it was last known to be in step with the server."""
+        if self._remembered is not None:
+            # By the wall clock, which somebody may have set back: what is remembered is never of now.
+            return max(1.0, self._clock.now() - self._remembered.captured_at)
         return 0.0 if self._is_live else max(0.0, self._clock.monotonic() - self._in_step_at)
+
+    @property
+    def seen_at(self) -> float:
+        """When that was, in epoch seconds."""
+        return self._clock.now() - self.age_s
 
     def entity(self, entity_id: str) -> Entity | None:
         return self.entities.get(entity_id)
@@ -169,9 +183,19 @@ class Home:
         else:
             self._settled.clear()
 
+    def remember(self, remembered: Remembered) -> None:
+        """What an earlier gate saw, until the server is read; not where it has been."""
+        if self._is_ready:
+            return
+        known = self.entities
+        self.replace_entities(remembered.entities)
+        for entity in known.values():
+            self.put(entity)
+        self._remembered = remembered
+
     def in_step(self, *, live: bool) -> None:
         """It is what the server has now; `live`: and stays so."""
-        self._is_ready, self._is_live = True, live
+        self._is_ready, self._is_live, self._remembered = True, live, None
         self._in_step_at = self._clock.monotonic()
 
     def out_of_step(self) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_SERVICES_SHOWN_MAX
+from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.home import Entity, Home, ServiceInfo
 from agent_gate.services.home_assistant.unknown import (
@@ -34,20 +35,20 @@ class Listing:
         self._area_names: dict[str, str] | None = None
 
     def state(self, args: Args) -> Json:
-        home, entity_id = self._ready(), args["entity_id"]
+        home, entity_id = self._known(), args["entity_id"]
         entity = home.entities.get(entity_id)
         if entity is None:
-            raise unknown_entity(home, entity_id)
-        return {**_whole(entity, self._names()), **_freshness(home)}
+            raise self._missing(unknown_entity(home, entity_id))
+        return {**self._whole(entity, self._names()), **_freshness(home)}
 
     def states(self, args: Args, is_withheld: IsWithheld | None = None) -> Json:
-        home, names = self._ready(), self._names()
+        home, names = self._known(), self._names()
         page = _page(home.sorted_ids(), args, is_withheld)
-        rows = [_whole(home.entities[entity_id], names) for entity_id in page.ids]
+        rows = [self._whole(home.entities[entity_id], names) for entity_id in page.ids]
         return {"entities": rows, **page.told(), **_freshness(home)}
 
     def entities(self, args: Args, is_withheld: IsWithheld | None = None) -> Json:
-        home, names = self._ready(), self._names()
+        home, names = self._known(), self._names()
         page = _page(self._chosen(args), args, is_withheld)
         entities = home.entities
         rows = [
@@ -89,7 +90,7 @@ class Listing:
             # What begins with `light.` stands together in what is sorted, and ends before `light/`.
             ids = ids[bisect_left(ids, f"{domain}.") : bisect_left(ids, f"{domain}/")]
             if not ids:
-                raise unknown_domain(home, domain)
+                raise self._missing(unknown_domain(home, domain))
         if area_named is None:
             return ids
         if not home.knows_places:
@@ -110,6 +111,33 @@ class Listing:
             self._area_names = names if home.knows_places else None
             self._areas_by = by
         return self._area_names
+
+    def _whole(self, entity: Entity, area_names: Mapping[str, str] | None) -> dict[str, Json]:
+        """What nobody kept of a home that is only remembered is null."""
+        remembered = self._home.remembered
+        is_bare = remembered is not None and entity.entity_id in remembered.without_attributes
+        return {
+            "entity_id": entity.entity_id,
+            "state": entity.state,
+            "attributes": None if is_bare else entity.attributes,
+            "last_changed": entity.last_changed or None,
+            "last_updated": entity.last_updated,
+            **_area(entity.entity_id, area_names),
+        }
+
+    def _missing(self, error: ToolError) -> ToolError:
+        """What is not among what is remembered may have come since."""
+        if self._home.is_ready:
+            return error
+        return ToolError(
+            f"{error.problem.detail} as it was last seen, and Home Assistant is out of reach",
+            code=2006,
+            suggestion="try again in a moment",
+        )
+
+    def _known(self) -> Home:
+        """Read since the start, or remembered from before."""
+        return self._home if self._home.remembered is not None else self._ready()
 
     def _ready(self) -> Home:
         if not self._home.is_ready:
@@ -148,23 +176,15 @@ def _page(ids: Sequence[str], args: Args, is_withheld: IsWithheld | None) -> _Pa
 
 def _freshness(home: Home) -> dict[str, Json]:
     """Whole seconds, rounded up: what is behind is never told to be in step."""
-    return {"live": home.is_live, "age_s": math.ceil(home.age_s)}
+    told: dict[str, Json] = {"live": home.is_live, "age_s": math.ceil(home.age_s)}
+    if home.remembered is None:
+        return told
+    return {**told, "stale": True, "captured_at": iso(home.remembered.captured_at)}
 
 
 def _area(entity_id: str, names: Mapping[str, str] | None) -> dict[str, Json]:
     """Left out where it is not known: null says that the entity is in none."""
     return {} if names is None else {"area_name": names.get(entity_id)}
-
-
-def _whole(entity: Entity, area_names: Mapping[str, str] | None) -> dict[str, Json]:
-    return {
-        "entity_id": entity.entity_id,
-        "state": entity.state,
-        "attributes": entity.attributes,
-        "last_changed": entity.last_changed,
-        "last_updated": entity.last_updated,
-        **_area(entity.entity_id, area_names),
-    }
 
 
 def _service(known: ServiceInfo, *, with_fields: bool) -> dict[str, Json]:

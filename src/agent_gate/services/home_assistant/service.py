@@ -16,7 +16,7 @@ from agent_gate.services.home_assistant.control import control_hands
 from agent_gate.services.home_assistant.credentials import CONTACT_KEY, Contacts, TokenRefused, resolve_token
 from agent_gate.services.home_assistant.faults import AuthRefused
 from agent_gate.services.home_assistant.queries import SERVICE, answers, query_hands
-from agent_gate.services.home_assistant.snapshots import Snapshots
+from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
 
 
 class HomeAssistantService:
@@ -71,7 +71,10 @@ class HomeAssistantService:
                     str(error),
                     suggestion=f"make one in your profile there, and run `agent-gate owner set {CONTACT_KEY}`",
                 ) from None
-            snapshots = Snapshots(self.client.home, self._ledger, self._clock, self._settings.snapshot_interval_seconds)
+            home = self.client.home
+            if not home.is_ready and (known := await remembered(self._ledger)):
+                home.remember(known)
+            snapshots = Snapshots(home, self._ledger, self._settings.snapshot_interval_seconds)
             snapshots.start()
             stack.push_async_callback(snapshots.close)
             self._running = stack.pop_all()

@@ -31,6 +31,18 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """The home as an earlier gate last saw it."""
+
+    entities: tuple[Entity, ...]
+    """Nobody kept when each had last changed, nor its context."""
+    captured_at: float
+    """Epoch seconds."""
+    without_attributes: frozenset[str] = frozenset()
+    """Those that had too many attributes to keep."""
+
+
+@dataclass(frozen=True, slots=True)
 class Area:
     area_id: str
     name: str
