@@ -19,7 +19,7 @@ from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.bindings.surroundings import real_directory
 from agent_gate.chain.configured import OUTBOUND, check_chains, refs_of, registry_of
 from agent_gate.chain.executor import Bounds
-from agent_gate.config import Config, load_config, load_policy
+from agent_gate.config import Config, HomeAssistantConfig, load_config, load_policy
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
@@ -178,11 +178,16 @@ async def gate_of(settings: Settings, hide: Callable[[str], None]) -> AsyncItera
         protected_files=settings.own_files.protected,
         outbound=_outbound_of(config) if config else None,
         home_assistant=config.services.homeassistant if config else None,
+        home_assistant_now=partial(_home_now, settings.config_path) if settings.config_path else None,
         hide=hide,
     ) as gate:
         if config is not None:
             await _create_project(config, gate, settings.project)
         yield gate
+
+
+def _home_now(config_path: Path) -> HomeAssistantConfig | None:
+    return load_config(config_path).services.homeassistant
 
 
 def _outbound_of(config: Config) -> Outbound | None:
