@@ -169,9 +169,9 @@ def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, home
     lines = [
         f"serving on {fields['url']}",
         f"  people  {fields['console']}  (with a token of `approvers` in {settings.config_path.name})",
+        *(f"  home    {home.told}" for home in homes),
         f"  agents  {fields['agents']}",
         *([f"  proxies {fields['policies']}"] if "policies" in fields else []),
-        *(f"  home    {home.told}" for home in homes),
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
         *([f"  not in this release, and without effect: {', '.join(idle)}"] if idle else []),
     ]
