@@ -87,6 +87,7 @@ async def open_gate(
     services: Iterable[Service | ToolProvider] | None = None,
     outbound: Outbound | None = None,
     home_assistant: HomeAssistantConfig | None = None,
+    home_assistant_now: Callable[[], HomeAssistantConfig | None] | None = None,
     hide: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
     ids: Ids | None = None,
@@ -100,7 +101,8 @@ async def open_gate(
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
     `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
-    there from then on, also while it cannot be reached. `hide` is told each secret that is found on the way.
+    there from then on, also while it cannot be reached; `home_assistant_now` reads that again, where its token may be
+    replaced in a file. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
     """
     clock = clock or SystemClock()
@@ -129,7 +131,7 @@ async def open_gate(
             FilesystemService(standing.resolver(), place_for_copies=choice.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(standing.working_dir, standing.resolver(), standing.look, choice, notes),
-            *_home(home_assistant, contacts, ledger, clock, ids, hide),
+            *_home(home_assistant, contacts, ledger, clock, ids, hide, home_assistant_now),
         ]
         theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
@@ -155,13 +157,14 @@ def _home(
     clock: Clock,
     ids: Ids,
     hide: Callable[[str], None],
+    settings_now: Callable[[], HomeAssistantConfig | None] | None,
 ) -> Sequence[Service]:
     if settings is None:
         return ()
     # Its libraries take a tenth of a second, which only those pay who have a home.
     from agent_gate.services.home_assistant.service import HomeAssistantService
 
-    return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide),)
+    return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide, settings_now=settings_now),)
 
 
 class Standing:

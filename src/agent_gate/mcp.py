@@ -18,7 +18,7 @@ from agent_gate.app import Standing, open_gate
 from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.bindings.surroundings import real_directory
 from agent_gate.chain.configured import check_chains
-from agent_gate.config import Config, load_config, load_policy
+from agent_gate.config import Config, HomeAssistantConfig, load_config, load_policy
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
@@ -184,11 +184,16 @@ async def gate_of(settings: Settings, hide: Callable[[str], None]) -> AsyncItera
         protected_files=settings.own_files.protected,
         outbound=outbound_of(config, POOL, SystemClock()) if config else None,
         home_assistant=config.services.homeassistant if config else None,
+        home_assistant_now=partial(_home_now, settings.config_path) if settings.config_path else None,
         hide=hide,
     ) as gate:
         if config is not None:
             await _create_project(config, gate, settings.project)
         yield gate
+
+
+def _home_now(config_path: Path) -> HomeAssistantConfig | None:
+    return load_config(config_path, for_agents=False).services.homeassistant
 
 
 async def _create_project(config: Config, gate: Gate, name: str) -> None:

@@ -40,6 +40,10 @@ class Judge(Protocol):
         self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
     ) -> Verdict: ...
 
+    def withheld(
+        self, bound: BoundCall, facts: Facts, tool: ToolDeclaration, beginning: str
+    ) -> Callable[[str], bool] | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
@@ -518,6 +522,13 @@ class Recorded:
         return self.undoes is None or not self.undoes.is_in_effect
 
 
+Withheld: TypeAlias = Callable[[str], Callable[[str], bool] | None]
+"""By the beginning of their alias signatures, which things of a list the caller may not see; None where it may see all.
+
+The policy in force when the call was bound says so.
+"""
+ListAct: TypeAlias = Callable[[BoundCall, Withheld], Awaitable[Json]]
+
 Bind: TypeAlias = Callable[[CallRequest, Mapping[str, Json], "Judge"], Awaitable["Binding"]]
 
 
@@ -533,6 +544,8 @@ class Hand:
     """The call's signatures, where no binder of the tool's own finds them."""
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     """Effects `read` and `write`."""
+    list_act: ListAct | None = None
+    """In place of `act`, for a tool that reads many things, of which rules may deny some: those it leaves out."""
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
     is_brief: bool = False
@@ -547,6 +560,8 @@ class Hand:
     """Whether its success undoes something: then a `reverted` entry says what."""
     undo: Callable[[Recorded, Judge], Awaitable[Binding]] | None = None
     """Binds the undoing of an earlier call of this tool that was performed: what it would touch, and how."""
+    nulls_absent: frozenset[str] = frozenset()
+    """Arguments for which null is as if absent; none of a tool that another server holds, which says itself."""
 
 
 class Tools(Protocol):

@@ -322,3 +322,14 @@ async def test_a_token_that_may_not_fire_events_is_told_apart(tmp_path: Path) ->
         outcome = await gate.call("ha_fire_event", event_type="dinner_is_ready")
         assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2003)
         assert "may not fire events; give it one of an administrator" in str(outcome.error)
+
+
+@pytest.mark.parametrize("service", ["restart", "stop"])
+async def test_a_server_that_is_told_to_end_answers_first_and_the_outcome_is_known(
+    tmp_path: Path, service: str
+) -> None:
+    async with a_gate_at_home(tmp_path) as (gate, home):
+        outcome = await call_service(gate, f"homeassistant.{service}")
+        assert (outcome.status.value, outcome.error) == ("success", None)
+        await until(lambda: not known_home(gate).is_live)
+        assert home.life.comes_back == (service == "restart")

@@ -214,6 +214,13 @@ class DropEntities:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenEntities:
+    """All that are kept were there at this moment, as they are kept."""
+
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropOldEntities:
     """Those that were captured before this moment."""
 
@@ -240,6 +247,7 @@ Beside: TypeAlias = (
     | DropContact
     | KeepEntities
     | DropEntities
+    | SeenEntities
     | DropOldEntities
     | NoteClock
 )

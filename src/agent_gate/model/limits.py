@@ -358,6 +358,8 @@ HOME_GOODBYE_S = 1.0
 """To end subscriptions, and again to close."""
 HOME_BACKOFF_S_MIN, HOME_BACKOFF_S_MAX = 1.0, 60.0
 """Between two attempts to connect: doubled each time."""
+HOME_TOKEN_LOOK_S = 5.0
+"""Between two looks whether another token was given in place of one that the home refuses."""
 HOME_FIRST_SIGHT_S = 20.0
 """How long a gate that starts waits until the home has been read; then it goes on without."""
 HOME_STARTING_INTERVAL_S = 1.0

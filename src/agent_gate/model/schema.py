@@ -115,5 +115,41 @@ def arguments_named(schema: Mapping[str, Json]) -> str:
     return f"its arguments are {', '.join(named[:ARGUMENTS_NAMED_MAX])}" if named else "it takes no arguments"
 
 
+def names_without_null(schema: Mapping[str, Json]) -> frozenset[str]:
+    """The arguments that may be left out and that null does not fit; models in strict mode send it all the same."""
+    required = schema.get("required", ())
+    optional = {name: about for name, about in schema.get("properties", {}).items() if name not in required}
+    unclear = [name for name, about in optional.items() if _admits_null(about) is None]
+    refused = {name for name, about in optional.items() if _admits_null(about) is False}
+    if unclear:
+        alone = jsonschema_rs.validator_for(
+            {word: told for word, told in schema.items() if word not in _OF_ALL_ARGUMENTS}, retriever=_refuse_remote
+        )
+        refused |= {name for name in unclear if not alone.is_valid({name: None})}
+    return frozenset(refused)
+
+
+_OF_ALL_ARGUMENTS = frozenset(
+    {
+        "allOf", "anyOf", "dependentRequired", "dependentSchemas", "else", "if", "minProperties", "not", "oneOf",
+        "required", "then",
+    }
+)  # fmt: skip
+"""What a schema says of its arguments together, which one of them alone need not fulfil."""
+
+
+def _admits_null(about: Json) -> bool | None:
+    """None where only a validator can tell; most schemas name one type."""
+    kind = about.get("type") if isinstance(about, Mapping) else None
+    return False if isinstance(kind, str) and kind != "null" else None
+
+
+def without_nulls(args: Mapping[str, Json], names: frozenset[str]) -> Mapping[str, Json]:
+    """The same arguments, where null under one of these names is as if it were absent."""
+    if not any(value is None and name in names for name, value in args.items()):
+        return args
+    return {name: value for name, value in args.items() if value is not None or name not in names}
+
+
 def _refuse_remote(uri: str) -> Json:
     raise ValueError(f"remote reference `{uri}` in a schema")

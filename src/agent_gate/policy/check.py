@@ -12,13 +12,13 @@ from msgspec import structs
 
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
-from agent_gate.model.codec import CodecError, normalise, sha256_hex
+from agent_gate.model.codec import CodecError, canonical, normalise, sha256_hex
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.nearest import nearest
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.permission import PermissionRule
 from agent_gate.model.policy import Policy
-from agent_gate.model.schema import arguments_named, validator
+from agent_gate.model.schema import arguments_named, names_without_null, validator, without_nulls
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy import pointers
@@ -83,7 +83,9 @@ def check_call(
         return Checked(_refused(Problem(2001, f"Unknown tool: {tool}", f"did you mean `{meant}`?{_OWN}", "bind")))
     known: Json = {} if state is None else state
     try:
-        plain, encoded = normalise(dict(args))
+        given, encoded = normalise(dict(args))
+        plain = without_nulls(given, names_without_null(declaration.input_schema))
+        encoded = encoded if plain is given else canonical(plain)
         if tool in pointers.TOOLS:
             plain = pointers.with_pointer(plain)
         _validate(declaration, plain)
