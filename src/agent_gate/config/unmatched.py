@@ -191,7 +191,7 @@ def _words(name: str, rest: str) -> Mistake | None:
 
 def _path(name: str, rest: str) -> Mistake | None:
     """Signatures hold real paths; relative ones are resolved when the policy is loaded."""
-    if name not in ("fs.read", "fs.write") or rest[:1] != "/" or rest == "/)":
+    if name not in ("fs.read", "fs.write") or rest[:1] != "/" or rest.rstrip("*") == "/)":
         return None
     if not any(_IN_NO_PATH.search(run) for run in literals(rest)):
         return None
