@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import posixpath
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -191,8 +192,10 @@ def _signatures() -> st.SearchStrategy[list[str]]:
         return [*signatures_for(declaration, args), *aliases_of(name, args, {})]
 
     paths = TEXT.map(lambda text: "/" + text.replace("~", ""))
+    # A real path is what the kernel says: no step of it is empty or a dot.
+    real_paths = paths.map(lambda path: posixpath.normpath(f"/{path.lstrip('/')}"))
     return st.one_of(
-        paths.map(lambda path: [write_signature(path), write_signature(path).replace("fs.write", "fs.read")]),
+        real_paths.map(lambda path: [write_signature(path), write_signature(path).replace("fs.write", "fs.read")]),
         st.builds(lambda path, value: of("state.set", {"path": path, "value": value}), paths, TEXT),
         paths.map(lambda path: of("state.delete", {"path": path})),
         paths.map(lambda path: of("state.get", {"path": path})),
