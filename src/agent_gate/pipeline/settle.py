@@ -11,7 +11,17 @@ from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending, NextState
-from agent_gate.model.entry import GATE_PROJECT, Beside, Claim, Committed, Draft, OutboxRow, StateChange, Work
+from agent_gate.model.entry import (
+    GATE_PROJECT,
+    Beside,
+    Claim,
+    Committed,
+    Draft,
+    OutboxRow,
+    StateChange,
+    StateRef,
+    Work,
+)
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import SUCCESS, Outcome, Status
 from agent_gate.model.tool import Json
@@ -36,12 +46,17 @@ class Settler:
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
         beside: tuple[Beside, ...],
+        stands_on: StateRef | None,
     ) -> tuple[Outcome, Awaitable[Committed], str | None]:
-        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox."""
+        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox.
+
+        `stands_on` is the state of the turn that it is settled in, without which it does not count.
+        """
         call, output = prepared.call, ending.output
         first = not opened and not held
         new = ending.next_state if ending.status is SUCCESS else None
-        state = self._state_change(prepared, new) if new is not None else None
+        assert new is None or stands_on is not None, "a state is changed in a turn"
+        state = self._state_change(new) if new is not None else None
         outcome = self.outcome(prepared, verdict, ending, started_at, state)
         draft = record.settled(
             call,
@@ -71,6 +86,7 @@ class Settler:
             closes=call.call_id if opened else None,
             charges=outstanding(charges, reserved) if charges else (),
             releases=() if ending.acted else reserved,
+            stands_on=stands_on,
             state=state,
             unholds=call.call_id if held else None,
             outbox=outbox,
@@ -79,8 +95,8 @@ class Settler:
         )
         return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
 
-    def _state_change(self, prepared: Prepared, new: NextState) -> StateChange:
-        return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)
+    def _state_change(self, new: NextState) -> StateChange:
+        return StateChange(self._ids.new(), new.document, new.hash, new.value)
 
     def outcome(
         self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
