@@ -361,7 +361,7 @@ class Way:
         return await self._settle_or_move(passage, prepared, verdict, ending)
 
     async def _take_turn(self, passage: Passage, judged: Judged | None = None) -> Outcome | Unfit | None:
-        """A change of the state, judged and computed on the state that it stands on; None where that did not come about.
+        """A change of the state, judged and computed on the state that it stands on; None where that never came about.
 
         The next one has its turn as soon as this one is handed to the ledger.
         """

@@ -18,8 +18,8 @@ from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import (
-    INITIAL_SNAPSHOT,
     GATE_PROJECT,
+    INITIAL_SNAPSHOT,
     AlreadyClosed,
     Applied,
     Claim,

@@ -458,7 +458,7 @@ async def test_a_verdict_holds_for_the_state_that_the_intent_stands_on(tmp_path:
         await gate.call("state.set", path="stock", value=1)
         assert ((await gate.call("stock.ship")).ok, shipped) == (True, ["one"])
         turn = gate.ledger.turn
-        gate.ledger.turn = moved_first  # type: ignore[method-assign]
+        gate.ledger.turn = moved_first  # type: ignore[assignment, method-assign]
         outcome = await gate.call("stock.ship")
         assert (code_of(outcome), shipped) == (1011, ["one"])
 
