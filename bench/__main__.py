@@ -18,7 +18,7 @@ from bench.figure import Figure
 
 HERE = Path(__file__).parent
 PARTS = (
-    "rules", "paths", "urls", "commands", "transactions", "chain", "policy_agent", "ledger", "runs", "trial", "answers",
+    "rules", "paths", "urls", "commands", "transactions", "chain", "policy_agent", "ledger", "state", "runs", "trial", "answers",
     "drawing", "server", "home_assistant", "stalls", "startup",
 )  # fmt: skip
 

@@ -516,4 +516,6 @@ class Way:
             error=problem.at("settle"),
             started_at=passage.started_at,
             ended_at=self.clock.now(),
+            tool=passage.request.tool,
+            args=self.recordable(passage.request.tool, passage.args),
         )

@@ -93,7 +93,7 @@ async def test_what_was_read_or_told_is_the_callers_own(tmp_path: Path) -> None:
         given["lights"].append("given")
         read.data["lights"].append("read")
         assert told.state_diff is not None
-        told.state_diff[0]["value"]["lights"].append("told")  # type: ignore[index]
+        told.state_diff[0]["value"]["lights"].append("told")
         assert (await gate.call("state.get", path="/home")).data == {"lights": ["on"]}
         assert (await gate.call("state.set", path="/n", value=1)).ok
     assert state_problems(db_of(tmp_path), ALLOW_ALL) == []
@@ -337,7 +337,9 @@ def call_of(kind: int, place: int, value: int) -> tuple[str, dict[str, Json]]:
 
 def test_four_processes_change_one_state_at_once_and_its_record_is_one_line(nursery: Nursery, tmp_path: Path) -> None:
     crowd = Crowd(nursery, tmp_path)
-    calls = [[["counter.add", {}, None], ["state.get", {"path": ""}, None]] * 60 for _ in range(4)]
+    calls: list[list[list[Any]]] = [
+        [["counter.add", {}, None], ["state.get", {"path": ""}, None]] * 60 for _ in range(4)
+    ]
     outcomes = crowd.make_calls(calls)
     assert statuses(outcomes) == {("success", 0): 480}
     made = sorted(outcome["version"] for outcome in outcomes)

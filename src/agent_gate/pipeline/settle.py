@@ -116,6 +116,8 @@ class Settler:
             cost=prepared.declaration.cost if ending.acted and prepared.declaration.cost else None,
             started_at=started_at,
             ended_at=self._clock.now(),
+            tool=call.request.tool,
+            args=call.recorded_args,
         )
         if prepared.transition is None or ending.status is not SUCCESS:
             return outcome
@@ -147,14 +149,22 @@ class Settler:
         beside: tuple[Beside, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
-        outcome = self.refusal(request, call_id, problem, started_at)
+        outcome = self.refusal(request, call_id, problem, started_at, args)
         draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
         project = request.project if admitted else GATE_PROJECT
         unholds = call_id if held else None
         work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, beside=beside)
         return outcome, await self._ledger.commit(work)
 
-    def refusal(self, request: CallRequest, call_id: str, problem: Problem, started_at: float) -> Outcome:
+    def refusal(
+        self,
+        request: CallRequest,
+        call_id: str,
+        problem: Problem,
+        started_at: float,
+        args: Mapping[str, Json] | None = None,
+    ) -> Outcome:
+        """`args` as they may be written down."""
         return Outcome(
             call_id=call_id,
             request_id=request.request_id if isinstance(request.request_id, str) else "",
@@ -163,4 +173,6 @@ class Settler:
             decision=Decision.DENY,
             started_at=started_at,
             ended_at=self._clock.now(),
+            tool=request.tool if isinstance(request.tool, str) else "",
+            args=args,
         )
