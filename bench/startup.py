@@ -15,12 +15,20 @@ ROUNDS = 15
 
 def figures(directory: Path) -> Iterator[Figure]:
     policy = directory / "policy.yaml"
-    policy.write_text("rules:\n  - {pattern: 'clock.*', action: allow}\n")
+    policy.write_text("rules:\n  - {pattern: 'clock.*', action: allow}\n  - {pattern: state.get*, action: allow}\n")
     command = str(Path(sys.executable).with_name("agent-gate"))
+    plan, db = directory / "plan.yaml", str(directory / "startup.db")
+    plan.write_text("version: '1.0'\nsteps:\n  - {tool: state.get, args: {}}\n")
+    run = [command, "run", str(plan), "-p", str(policy), "--db", db]
+    list_runs = [command, "list-runs", "--db", db]
     check = [command, "check", "--tool", "clock.read", "--args", '{"place": "kitchen"}', "-p", str(policy)]
-    python, version, checked = _medians_ms([[sys.executable, "-c", "pass"], [command, "--version"], check])
+    subprocess.run(run, check=True, capture_output=True)  # the first one makes the ledger
+    commands = [[sys.executable, "-c", "pass"], [command, "--version"], check, list_runs, run]
+    python, version, checked, listed, ran = _medians_ms(commands)
     yield at_most("agent-gate --version", version, python, "python -c pass", "ms", 4)
     yield at_most("agent-gate check", checked, python, "python -c pass", "ms", 15)
+    yield at_most("agent-gate list-runs", listed, python, "python -c pass", "ms", 20)
+    yield at_most("agent-gate run, one step", ran, python, "python -c pass", "ms", 30)
 
 
 def _medians_ms(commands: Sequence[Sequence[str]]) -> list[float]:

@@ -67,6 +67,8 @@ class Passage(Struct, eq=False):
     """Whether one of them did."""
     nothing_done: bool = False
     """Whether the act was begun and is known to have changed nothing."""
+    attempts: int = 0
+    """How often it went from bind on."""
     grant: Grant | None = None
     """What a person agreed to beforehand, where it stands for an answer."""
 

@@ -225,9 +225,19 @@ class Ledger(Protocol):
 
     def figures(self) -> LedgerFigures: ...
 
-    def commit(self, work: Work) -> Awaitable[Committed]: ...
+    def commit(self, work: Work) -> Awaitable[Committed]:
+        """The work has its place in the order at once; what became of it is known when that is awaited."""
+        ...
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]: ...
+
+    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[ProjectState]:
+        """One task's turn at a project's state: nobody else changes it meanwhile.
+
+        The state may still be on its way into the ledger: whatever is found on it is committed within the turn, with
+        `stands_on`, so that it only counts if that state does. `alone`: the state is one that was committed.
+        """
+        ...
 
     async def standing(self, project: str) -> str | None:
         """The project's status, unless the whole gate is paused."""
@@ -250,8 +260,8 @@ class Ledger(Protocol):
 
     async def state_schema(self, project: str) -> Mapping[str, Json] | None: ...
 
-    async def snapshot(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
-        """The project that a snapshot belongs to, and its state."""
+    async def snapshot(self, project: str, snapshot_id: str) -> ProjectState | None:
+        """The state of one of the project's snapshots; `initial` is the one that it was made with."""
         ...
 
     async def state_at(self, project: str, version: int) -> ProjectState:
@@ -549,7 +559,12 @@ class Hand:
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
     is_brief: bool = False
-    """Whether its transition takes time by the size of arguments and state alone: small ones need no thread."""
+    """Whether its transition takes time by the size of arguments and state alone: small ones need no thread.
+
+    It also leaves what it is given as it is, and may give back parts of it: it needs no copy.
+    """
+    only_looks: bool = False
+    """Whether its transition always gives back the state that it was given."""
     bind: Bind | None = None
     """For tools whose signature is more than their arguments; it may ask the judge before it looks further."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
@@ -593,6 +608,8 @@ class Prepared(Struct, frozen=True):
     """Whether the verdict may rest on the project's state."""
     proposes: bool = False
     copies: bool = False
+    state: ProjectState = ProjectState(0, None)
+    """The state that it was bound on, where it needs one."""
 
     @property
     def undoes(self) -> str | None:

@@ -188,7 +188,7 @@ class Gate(Imagining):
                 request, call_id, args, problem, started_at=started_at, admitted=True
             )
         except StorageError as error:
-            return self._stages.settler.refusal(request, call_id, error.problem.at("settle"), started_at)
+            return self._stages.settler.refusal(request, call_id, error.problem.at("settle"), started_at, args)
         return outcome
 
     async def answer(
@@ -276,7 +276,8 @@ class Gate(Imagining):
     async def _turn_away(self, request: CallRequest, call_id: str, turned: Turned, started_at: float) -> Outcome:
         if not turned.recorded:
             self._stages.tally.count(request.agent.id, turned.problem)
-            outcome = self._stages.settler.refusal(request, call_id, turned.problem, started_at)
+            args = self.recordable(request.tool, turned.args) if turned.args else None
+            outcome = self._stages.settler.refusal(request, call_id, turned.problem, started_at, args)
             self.observer.ended(call_id, request.tool, outcome)
             return outcome
         args = self.recordable(request.tool, turned.args) if turned.args else None

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar
 
 from agent_gate.committing import Committing
 from agent_gate.model.approval import Question
+from agent_gate.model.charge import Charge
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import (
     GATE_PROJECT,
@@ -24,10 +27,11 @@ from agent_gate.model.entry import (
     ProjectState,
     RequestTaken,
     StateMoved,
+    StateRef,
     Work,
 )
 from agent_gate.model.errors import Problem, StorageError
-from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLLS_MAX, REBIND_TRIES_MAX
+from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLLS_MAX, REBIND_TRIES_AMONG_OTHERS, REBIND_TRIES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob
@@ -48,6 +52,17 @@ from agent_gate.stages import Stages
 _log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+Settling: TypeAlias = tuple[Outcome, Awaitable[Committed], str | None]
+"""The outcome, what the ledger will say to it, and the id of the effect that waits for that."""
+
+
+class Unfit(Enum):
+    """What a call comes to in a turn that is nothing to be done there: it must be asked about, or cannot be bound."""
+
+    UNFIT = 1
+
+
+UNFIT = Unfit.UNFIT
 
 
 class Way:
@@ -133,6 +148,11 @@ class Way:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
         if passage.grant:
             passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
+        passage.attempts += 1
+        if passage.question is None and self._stages.binder.changes_state(passage.request.tool):
+            reached = await self._take_turn(passage)
+            if not isinstance(reached, Unfit):
+                return reached
         judge = self.judge
         judged = await self._decide(passage, await self._bind(passage, judge), judge)
         del judge  # a call that is held keeps no policy
@@ -149,9 +169,9 @@ class Way:
         prepared, verdict = judged
         if verdict.problem is not None:
             return await self._settle(passage, prepared, verdict, Ending.denied(verdict.problem))
-        run_ends_at = passage.request.run_ends_at
-        if run_ends_at is not None and self.clock.monotonic() >= run_ends_at:
-            return await self._settle(passage, prepared, verdict, Ending.denied(run_timeout("perform")))
+        late = self._run_is_over(passage)
+        if late is not None:
+            return await self._settle(passage, prepared, verdict, Ending.denied(late))
         if prepared.transition is not None:
             return await self._perform_pure(passage, prepared, verdict)
         passage.stages.append(("perform", self.clock.monotonic()))
@@ -272,6 +292,8 @@ class Way:
         if isinstance(committed, GrantSpent):
             passage.lose_grant()
             return None
+        if isinstance(committed, StateMoved):
+            return None
         if committed is None or isinstance(committed, Applied):
             return committed
         return await self._refused(passage, prepared, verdict, committed)
@@ -282,23 +304,33 @@ class Way:
         """The intent, on top of the state that it was judged by; None where that has moved."""
         if not prepared.needs_state:
             return await self._commit_intent(passage, prepared, verdict, kept)
-        project = passage.request.project
-        async with self.ledger.lock_project(project):
-            if (await self.ledger.state(project)).version != prepared.facts.state_version:
+        async with self._turn(passage) as state:
+            if state.ref != prepared.state.ref:
                 return None
-            return await self._commit_intent(passage, prepared, verdict, kept)
+            committing = self._commit_intent(passage, prepared, verdict, kept, state.ref)
+        return await committing
 
-    async def _commit_intent(
-        self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
-    ) -> Committed:
+    def _commit_intent(
+        self,
+        passage: Passage,
+        prepared: Prepared,
+        verdict: Verdict,
+        kept: bytes | None,
+        stands_on: StateRef | None = None,
+    ) -> Awaitable[Committed]:
         claim = None if passage.held else passage.claim
         charges = outstanding(prepared.charges, passage.reserved)
         started_at = None if passage.held else passage.started_at
         granted = passage.resolution_fields() if passage.grant else None
         beside = self._use_of_grant(passage)
-        committed = await self._stages.performer.intend(
-            prepared, verdict, claim, charges, started_at, kept, granted, beside
+        intending = self._stages.performer.intend(
+            prepared, verdict, claim, charges, started_at, kept, granted, beside, stands_on
         )
+        return self._intended(passage, charges, intending)
+
+    @staticmethod
+    async def _intended(passage: Passage, charges: tuple[Charge, ...], intending: Awaitable[Committed]) -> Committed:
+        committed = await intending
         if isinstance(committed, Applied):
             passage.opened = True
             passage.reserved += charges
@@ -323,23 +355,51 @@ class Way:
         await self.ledger.commit(Work(GATE_PROJECT, beside=(self._leaving(passage),)))
 
     async def _perform_pure(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Outcome | None:
-        """Under the project's lock; where the state moved since bind, bind and decide run again."""
-        project = passage.request.project
-        schema = await self.ledger.state_schema(project)
-        async with self.ledger.lock_project(project):
-            state = await self.ledger.state(project)
-            if state.version != prepared.facts.state_version:
+        """What only looks needs no turn: it has seen the state that it was bound on."""
+        if not prepared.hand.only_looks:
+            reached = await self._take_turn(passage, (prepared, verdict))
+            return None if isinstance(reached, Unfit) else reached
+        passage.stages.append(("perform", self.clock.monotonic()))
+        ending = await self._stages.performer.transit(prepared, prepared.state, None)
+        return await self._settle_or_move(passage, prepared, verdict, ending)
+
+    async def _take_turn(self, passage: Passage, judged: Judged | None = None) -> Outcome | Unfit | None:
+        """A change of the state, judged and computed on the state that it stands on; None where that never came about.
+
+        The next one has its turn as soon as this one is handed to the ledger.
+        """
+        schema = await self.ledger.state_schema(passage.request.project)
+        async with self._turn(passage) as state:
+            if judged is None or judged[0].state.ref != state.ref:
                 again = await self._judge(passage, state)
-                if isinstance(again, Problem):
-                    return await self._unjudged(passage, again)
-                prepared, verdict = again
-                if verdict.decision is not Decision.ALLOW and not (
-                    passage.agreed and covers(passage.question, verdict)
-                ):
-                    return None
+                if isinstance(again, Problem) or not await self._may_go_on(passage, again):
+                    return UNFIT
+                judged = again
+            prepared, verdict = judged
             passage.stages.append(("perform", self.clock.monotonic()))
-            ending = await self._stages.performer.transit(prepared, state, schema)
-            return await self._settle_or_move(passage, prepared, verdict, ending)
+            refused = verdict.problem or self._run_is_over(passage)
+            if refused is not None:
+                ending = Ending.denied(refused)
+            else:
+                ending = await self._stages.performer.transit(prepared, state, schema)
+            settling = self._settling(passage, prepared, verdict, ending, state.ref)
+        return await self._settled(passage, prepared, verdict, *settling)
+
+    def _turn(self, passage: Passage) -> AbstractAsyncContextManager[ProjectState]:
+        """A call that others' failures have thrown back stands on nothing of theirs."""
+        alone = passage.attempts > REBIND_TRIES_AMONG_OTHERS
+        return self.ledger.turn(passage.request.project, alone=alone)
+
+    async def _may_go_on(self, passage: Passage, judged: Judged) -> bool:
+        """Whether nobody has to be asked first."""
+        verdict = judged[1]
+        if verdict.decision is not ASK or (passage.agreed and covers(passage.question, verdict)):
+            return True
+        return await self._is_granted(passage, judged)
+
+    def _run_is_over(self, passage: Passage) -> Problem | None:
+        ends_at = passage.request.run_ends_at
+        return None if ends_at is None or self.clock.monotonic() < ends_at else run_timeout("perform")
 
     async def _settle(self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending) -> Outcome:
         outcome = await self._settle_or_move(passage, prepared, verdict, ending)
@@ -349,11 +409,23 @@ class Way:
     async def _settle_or_move(
         self, passage: Passage, prepared: Prepared, verdict: Verdict, ending: Ending
     ) -> Outcome | None:
+        settling = self._settling(passage, prepared, verdict, ending)
+        return await self._settled(passage, prepared, verdict, *settling)
+
+    def _settling(
+        self,
+        passage: Passage,
+        prepared: Prepared,
+        verdict: Verdict,
+        ending: Ending,
+        stands_on: StateRef | None = None,
+    ) -> Settling:
+        """Hand the outcome to the ledger."""
         passage.stages.append(("settle", self.clock.monotonic()))
         beside = self._left_behind(passage)
         if passage.grant and ending.acted and not passage.opened:
             beside += self._use_of_grant(passage)
-        outcome, committing, effect_id = self._stages.settler.settle(
+        return self._stages.settler.settle(
             prepared,
             verdict,
             ending,
@@ -364,7 +436,19 @@ class Way:
             passage.reserved,
             passage.resolution_fields() if passage.resolution else None,
             beside,
+            stands_on,
         )
+
+    async def _settled(
+        self,
+        passage: Passage,
+        prepared: Prepared,
+        verdict: Verdict,
+        outcome: Outcome,
+        committing: Awaitable[Committed],
+        effect_id: str | None,
+    ) -> Outcome | None:
+        """The outcome, once it is committed; None where the call must be judged again."""
         committed = await committing
         if isinstance(committed, Applied):
             if effect_id is not None:
@@ -437,4 +521,6 @@ class Way:
             error=problem.at("settle"),
             started_at=passage.started_at,
             ended_at=self.clock.now(),
+            tool=passage.request.tool,
+            args=self.recordable(passage.request.tool, passage.args),
         )

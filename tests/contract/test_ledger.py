@@ -19,6 +19,7 @@ from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import (
     GATE_PROJECT,
+    INITIAL_SNAPSHOT,
     AlreadyClosed,
     Applied,
     Claim,
@@ -42,11 +43,13 @@ from agent_gate.model.entry import (
     Resolve,
     StateChange,
     StateMoved,
+    StateRef,
     Work,
 )
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
+from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, Ledger
 from agent_gate.system import RandomIds
 from tests.gates import until
@@ -134,7 +137,7 @@ def told(work: Work, call_id: str | None) -> Draft:
         state = work.state
         body = {
             "salt": "s", "snapshot_id": state.snapshot_id, "state_hash": state.document_hash,
-            "state_version": state.expected_version + 1,
+            "state_version": (work.stands_on.version if work.stands_on else 0) + 1,
         }  # fmt: skip
         return structs.replace(fact(call_id or state.snapshot_id), body=canonical(body))
     return fact(call_id)
@@ -144,8 +147,15 @@ def new_project(name: str, **fields: bytes) -> Work:
     return work(name, project_change=ProjectChange("open", create=True, **fields))
 
 
-def state_change(on_top_of: int, document: bytes = b'{"n":1}', snapshot_id: str = "") -> StateChange:
-    return StateChange(on_top_of, snapshot_id or f"snapshot {on_top_of}", document, sha256(document).hexdigest())
+def change(project: str, on_top_of: StateRef, document: bytes = b'{"n":1}', name: str = "", **fields: Any) -> Work:
+    """A new state, on top of another."""
+    value, hash = orjson.loads(document), sha256(document).hexdigest()
+    new = StateChange(name or f"snapshot {on_top_of.version}", document, hash, value)
+    return work(project, stands_on=on_top_of, state=new, **fields)
+
+
+def shown(state: ProjectState) -> tuple[int, Json, str | None]:
+    return state.version, state.document, state.snapshot_id
 
 
 def question(call_id: str, **fields: Any) -> Question:
@@ -289,39 +299,74 @@ class TestProjects:
 class TestState:
     async def test_a_state_follows_the_version_it_was_computed_from(self, ledger: Ledger) -> None:
         results = [
-            await ledger.commit(work(state=state_change(0, b'{"n":1}', "s1"))),
-            await ledger.commit(work(state=state_change(0, b'{"n":9}', "s9"))),
-            await ledger.commit(work(state=state_change(1, b'{"n":2}', "s2"))),
+            await ledger.commit(change("default", StateRef(0), b'{"n":1}', "s1")),
+            await ledger.commit(change("default", StateRef(0), b'{"n":9}', "s9")),
+            await ledger.commit(change("default", StateRef(1, "s1"), b'{"n":2}', "s2")),
         ]
         versions = [each.state_version if isinstance(each, Applied) else each for each in results]
         assert versions == [1, StateMoved(1), 2]
-        assert await ledger.state("default") == ProjectState(2, {"n": 2}, "s2")
-        assert [await ledger.state_at("default", version) for version in (0, 1, 2)] == [
-            ProjectState(0, {}),
-            ProjectState(1, {"n": 1}, "s1"),
-            ProjectState(2, {"n": 2}, "s2"),
+        assert shown(await ledger.state("default")) == (2, {"n": 2}, "s2")
+        assert [shown(await ledger.state_at("default", version)) for version in (0, 1, 2)] == [
+            (0, {}, None),
+            (1, {"n": 1}, "s1"),
+            (2, {"n": 2}, "s2"),
         ]
+
+    async def test_work_stands_on_one_state_and_on_no_other_of_the_same_number(self, ledger: Ledger) -> None:
+        await ledger.commit(change("default", StateRef(0), b'{"n":1}', "s1"))
+        results = [
+            await ledger.commit(change("default", StateRef(1, "another first one"), b'{"n":9}', "s9")),
+            await ledger.commit(work(call_id="judged elsewhere", stands_on=StateRef(1, "another first one"))),
+            await ledger.commit(work(call_id="judged before", stands_on=StateRef(0))),
+            await ledger.commit(work(call_id="judged here", stands_on=StateRef(1, "s1"))),
+        ]
+        assert [each if isinstance(each, StateMoved) else type(each) for each in results] == [StateMoved(1)] * 3 + [
+            Applied
+        ]
+        assert shown(await ledger.state("default")) == (1, {"n": 1}, "s1")
+
+    async def test_changes_on_top_of_each_other_are_one_group_and_fall_with_the_first(self, ledger: Ledger) -> None:
+        full = Charge("x", 1, 1, 2, 1, 1012)
+        group = [
+            change("default", StateRef(0), b'{"n":1}', "s1"),
+            change("default", StateRef(1, "s1"), b'{"n":2}', "s2", charges=(full,)),
+            change("default", StateRef(2, "s2"), b'{"n":3}', "s3"),
+            work(call_id="judged on the third", stands_on=StateRef(3, "s3")),
+        ]
+        results = await asyncio.gather(*map(ledger.commit, group))
+        assert list(map(type, results)) == [Applied, NoRoom, StateMoved, StateMoved]
+        assert shown(await ledger.state("default")) == (1, {"n": 1}, "s1")
+        assert await ledger.entries_of("judged on the third") == []
+
+    async def test_a_project_that_is_closed_says_first_that_its_state_is_another(self, ledger: Ledger) -> None:
+        """Otherwise the refusal would be told with facts of a state that never was."""
+        await ledger.commit(work(project_change=ProjectChange("locked")))
+        results = [
+            await ledger.commit(work(stands_on=StateRef(1, "never was"), must_be_open=True)),
+            await ledger.commit(work(stands_on=StateRef(0), must_be_open=True)),
+        ]
+        assert results == [StateMoved(0), NotOpen("locked")]
 
     async def test_a_snapshot_knows_its_project_and_keeps_its_state(self, ledger: Ledger) -> None:
         await ledger.commit(new_project("p"))
-        await ledger.commit(work("p", state=state_change(0, b'{"n":1}', "s1")))
-        await ledger.commit(work("p", state=state_change(1, b'{"n":1}', "s2")))
-        assert [await ledger.snapshot(name) for name in ("s1", "s2", "s3")] == [
-            ("p", ProjectState(1, {"n": 1}, "s1")),
-            ("p", ProjectState(2, {"n": 1}, "s2")),
-            None,
-        ]
+        await ledger.commit(change("p", StateRef(0), b'{"n":1}', "s1"))
+        await ledger.commit(change("p", StateRef(1, "s1"), b'{"n":1}', "s2"))
+        found = [await ledger.snapshot("p", name) for name in (INITIAL_SNAPSHOT, "s1", "s2")]
+        assert [shown(state) for state in found if state] == [(0, {}, None), (1, {"n": 1}, "s1"), (2, {"n": 1}, "s2")]
+        others = [("p", "s3"), ("default", "s1"), ("nowhere", INITIAL_SNAPSHOT)]
+        assert [await ledger.snapshot(*each) for each in others] == [None, None, None]
         with pytest.raises(StorageError, match="no version 3"):
             await ledger.state_at("p", 3)
 
     async def test_what_one_ledger_changes_the_other_sees_although_it_had_read_before(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
-        seen = []
+        seen, last = [], StateRef(0)
         for version in range(5):
             ledger = (first, second)[version % 2]
-            await ledger.commit(work(state=state_change(version, b'{"n":%d}' % version)))
-            seen.append((await first.state("default"), await second.state("default")))
-        expected = [ProjectState(version + 1, {"n": version}, f"snapshot {version}") for version in range(5)]
+            await ledger.commit(change("default", last, b'{"n":%d}' % version))
+            last = StateRef(version + 1, f"snapshot {version}")
+            seen.append((shown(await first.state("default")), shown(await second.state("default"))))
+        expected = [(version + 1, {"n": version}, f"snapshot {version}") for version in range(5)]
         assert seen == [(each, each) for each in expected]
 
 
@@ -352,7 +397,7 @@ class TestClaims:
         assert len(await ledgers[0].entries_of(f"call {taken}")) == 1
 
     async def test_refused_work_claims_nothing(self, ledger: Ledger) -> None:
-        await ledger.commit(work(claim=Claim("ann", "r1", "call", "hash"), state=state_change(7)))
+        await ledger.commit(change("default", StateRef(7), claim=Claim("ann", "r1", "call", "hash")))
         assert await ledger.claimed("ann", "r1") is None
 
 
@@ -476,7 +521,7 @@ class TestGroups:
     async def test_refused_work_in_a_group_leaves_no_trace(self, ledger: Ledger) -> None:
         refused = [
             work("nowhere", "c"),
-            work(call_id="c", state=state_change(5)),
+            change("default", StateRef(5), call_id="c"),
             work(call_id="c", closes="never opened"),
             work(call_id="c", charges=(Charge("x", 1, 1, 2, 1, 1012),), blobs=(("b", b"x"),)),
             work(call_id="c", resolves=Resolve("nobody", "n", NOW, "approved", "bob")),

@@ -93,6 +93,7 @@ async def test_every_file_is_the_owners_alone_even_under_an_open_umask(tmp_path:
         "a.db.d/<instance>.lock": "0o600",
         "a.db.d/anchor.key": "0o600",
         "a.db.d/project-37a8eec1ce19687d.lock": "0o600",
+        "a.db.d/project-37a8eec1ce19687d.next": "0o600",
         "a.db.d/secret.key": "0o600",
         "a.db.d/writer.lock": "0o600",
     }

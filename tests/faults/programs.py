@@ -294,3 +294,22 @@ async def one_command(db: str, work: str, script: str, fault: dict[str, Any] | N
             outcome = await gate.call("shell.run", argv=["sh", "-c", script])
             disarm()
             tell({**told_of(outcome), "files": len(outcome.files or ())})
+
+
+async def change_at_once(db: str, acts: str, token: str, fault: Mapping[str, Any]) -> None:
+    """Many changes of one state, of which some stand on others when the disk fails; then as many again."""
+    async with open_gate(POLICY, db, tools=hands(acts)) as gate:
+        tell({"instance": gate.ledger.instance})
+        await gate.call("state.set", path="/begun", value=True)
+        Fault(**fault).arm()
+
+        async def caller(number: int) -> None:
+            for turn in range(3):
+                args: dict[str, Json] = {"path": f"/at/{number}.{turn}", "value": turn}
+                outcome = await gate.call("state.set", args)
+                tell({"set": f"{number}.{turn}", "version": outcome.state_version, **told_of(outcome)})
+
+        await asyncio.gather(*map(caller, range(12)))
+        tell({"fired": disarm()})
+        await _recovered(gate)
+        await asyncio.gather(*map(caller, range(100, 112)))

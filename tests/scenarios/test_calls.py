@@ -14,7 +14,7 @@ import pytest
 
 from agent_gate import Outcome, PolicyDeniedError, StorageError, ToolError, tool, transition
 from agent_gate.model.call import BoundCall, CallRequest
-from agent_gate.model.entry import GATE_PROJECT, Committed, StateMoved, Work
+from agent_gate.model.entry import GATE_PROJECT, Committed, ProjectState, StateMoved, Work
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
@@ -448,17 +448,17 @@ async def test_a_verdict_holds_for_the_state_that_the_intent_stands_on(tmp_path:
         shipped.append("one")
 
     @asynccontextmanager
-    async def moved_first(project: str) -> AsyncIterator[None]:
-        gate.ledger.lock_project = lock  # type: ignore[method-assign]
+    async def moved_first(project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+        gate.ledger.turn = turn  # type: ignore[method-assign]
         await gate.call("state.set", path="stock", value=0)
-        async with lock(project):
-            yield
+        async with turn(project, alone=alone) as state:
+            yield state
 
     async with a_gate(tmp_path, ALLOW_ALL, ship) as gate:
         await gate.call("state.set", path="stock", value=1)
         assert ((await gate.call("stock.ship")).ok, shipped) == (True, ["one"])
-        lock = gate.ledger.lock_project
-        gate.ledger.lock_project = moved_first  # type: ignore[method-assign]
+        turn = gate.ledger.turn
+        gate.ledger.turn = moved_first  # type: ignore[assignment, method-assign]
         outcome = await gate.call("stock.ship")
         assert (code_of(outcome), shipped) == (1011, ["one"])
 

@@ -167,8 +167,8 @@ def test_state_is_shown_listed_and_compared(worked_in: Path) -> None:
     assert run_json(worked_in, "state", "show")["document"] == {"notes": {"0": "rain", "2": "rain"}}
     assert run_json(worked_in, "state", "show", "--version", 0)["document"] == {}
     versions = run_json(worked_in, "state", "history")["versions"]
-    assert [version["version"] for version in versions] == [4, 3, 2, 1]
-    shown = run_json(worked_in, "state", "show", "--snapshot", versions[-1]["snapshot_id"])
+    assert [version["version"] for version in versions] == [4, 3, 2, 1, 0]
+    shown = run_json(worked_in, "state", "show", "--snapshot", versions[-2]["snapshot_id"])
     assert shown["document"] == {"notes": {"0": "rain"}}
     assert run_json(worked_in, "state", "diff") == {
         "project": "default",
@@ -180,13 +180,15 @@ def test_state_is_shown_listed_and_compared(worked_in: Path) -> None:
 
 
 def test_a_revert_is_judged_by_the_policy(copied: Path) -> None:
-    first = run_json(copied, "state", "history")["versions"][-1]["snapshot_id"]
+    first = run_json(copied, "state", "history")["versions"][-2]["snapshot_id"]
     denied = run(copied, "state", "revert", first, "--json")
     assert (denied.returncode, json.loads(denied.stdout)["error"]["code"]) == (1, 1001)
     (copied / "free.yaml").write_text("rules: [{pattern: 'state.revert(*)', action: allow}]")
     assert run_json(copied, "state", "revert", first, "-p", "free.yaml")["status"] == "success"
     assert run_json(copied, "state", "show")["document"] == {"notes": {"0": "rain"}}
     assert run(copied, "state", "revert", "nonsense", "-p", "free.yaml").returncode == 3
+    assert run_json(copied, "state", "revert", "initial", "-p", "free.yaml")["status"] == "success"
+    assert run_json(copied, "state", "show")["document"] == {}
 
 
 def test_a_project_is_made_locked_and_archived(copied: Path) -> None:
@@ -330,7 +332,7 @@ def _at_a_terminal(
 
 
 def test_the_person_at_the_terminal_answers_an_ask(copied: Path) -> None:
-    first = run_json(copied, "state", "history")["versions"][-1]["snapshot_id"]
+    first = run_json(copied, "state", "history")["versions"][-2]["snapshot_id"]
     code, told = _at_a_terminal(copied, "n", "state", "revert", first)
     assert (code, "1015 denied_by_person" in told) == (1, True)
     (copied / "policy.yaml").write_text("approvals_at_terminal: true\nrules: [{pattern: 'state.*', action: ask}]")

@@ -153,3 +153,26 @@ async def test_copies_of_copies_end_before_they_fill_the_memory(tmp_path: Path) 
             "the patch copies more than 4194304 bytes",
         )
         assert (await gate.call("state.patch", patch=doubling[:3])).ok
+
+
+async def test_a_default_viewer_may_look_at_the_state_and_change_nothing(tmp_path: Path) -> None:
+    viewer = agent("vera", roles=("viewer",))
+    async with a_gate(tmp_path, ALLOW_ALL) as gate:
+        await gate.call("state.set", path="/n", value=1)
+        assert (await gate.call("state.get", path="/n", agent=viewer)).data == 1
+        changes = [
+            await gate.call("state.set", {"path": "/n", "value": 2}, agent=viewer),
+            await gate.call("state.delete", {"path": "/n"}, agent=viewer),
+            await gate.call("state.patch", {"patch": [{"op": "remove", "path": "/n"}]}, agent=viewer),
+        ]
+        assert [code_of(outcome) for outcome in changes] == [1009] * 3
+
+
+async def test_who_may_not_read_may_not_look_at_the_state(tmp_path: Path) -> None:
+    policy = {**ALLOW_ALL, "roles": {"scribe": {"max_risk": "low", "effects": ["none"]}}}
+    scribe = agent("sam", roles=("scribe",))
+    async with a_gate(tmp_path, policy) as gate:
+        assert (await gate.call("state.set", {"path": "/n", "value": 2}, agent=scribe)).ok
+        outcome = await gate.call("state.get", {"path": "/n"}, agent=scribe)
+        assert outcome.error is not None
+        assert (outcome.error.code, "has effect read" in outcome.error.detail) == (1009, True)

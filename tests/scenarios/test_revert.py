@@ -28,6 +28,7 @@ from tests.gates import (
     rows,
     sender,
 )
+from tests.state_record import state_problems
 
 ADMIN = agent("boss", roles=("admin",), projects=("*",))
 
@@ -53,6 +54,21 @@ async def test_an_earlier_snapshot_becomes_the_state_again_and_history_stays(tmp
         assert [row["version"] for row in rows(gate, "SELECT version FROM snapshots ORDER BY version")] == [1, 2, 3]
         [reverted] = entries(gate, "reverted")
         assert (reverted["call_id"], reverted["body"]["resources"]) == (outcome.call_id, {"to_version": 1})
+
+
+async def test_the_initial_state_has_a_snapshot_id_by_which_revert_reaches_it(tmp_path: Path) -> None:
+    async with a_gate(tmp_path, ALLOW_ALL, agent=ADMIN) as gate:
+        await projects(gate).create("home", initial_state={"lamps": []})
+        await gate.call("state.set", path="/lamps", value=["hall"], project="home")
+        await set_to(gate, 1)
+        outcomes = [
+            await gate.call("state.revert", snapshot_id="initial", project=name) for name in ("home", "default")
+        ]
+        assert [outcome.signatures for outcome in outcomes] == [("state.revert(initial)",)] * 2
+        assert [outcome.state_version for outcome in outcomes] == [2, 2]
+        assert (await gate.ledger.state("home")).document == {"lamps": []}
+        assert await state(gate) == {}
+    assert [state_problems(tmp_path / "gate.db", ALLOW_ALL)] == [[]]
 
 
 async def test_another_project_s_snapshot_is_refused(tmp_path: Path) -> None:

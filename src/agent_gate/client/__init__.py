@@ -17,6 +17,8 @@ from ssl import SSLContext
 from types import TracebackType
 from typing import Self
 
+from msgspec.structs import replace
+
 from agent_gate.client.link import GateUnreachable, Link, Refused
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
@@ -78,6 +80,7 @@ class GateClient:
     ) -> Outcome:
         """The outcome of one call, whatever it is; `raise_for_status()` on it raises where it is no success.
 
+        The exception names the tool and the call, but not the arguments: only the gate knows which are secret.
         TimeoutError after `timeout_s`: the call goes on, and the same `request_id` leads to it again. Arguments that
         have the name of an option are given as the mapping.
         """
@@ -90,11 +93,12 @@ class GateClient:
         if not wait:
             params["wait"] = False
         async with asyncio.timeout(timeout_s):
-            return await self._outcome("tool_request", params)
+            return replace(await self._outcome("tool_request", params), tool=tool)
 
     async def simulate(self, tool: str, args: Mapping[str, Json] | None = None, **arguments: Json) -> Outcome:
         """What would happen; nothing is done."""
-        return await self._outcome("simulate", self._placed({"tool": tool, "args": {**(args or {}), **arguments}}))
+        asked = self._placed({"tool": tool, "args": {**(args or {}), **arguments}})
+        return replace(await self._outcome("simulate", asked), tool=tool)
 
     async def revert(
         self, *, snapshot_id: str | None = None, call_id: str | None = None, request_id: str | None = None

@@ -9,6 +9,7 @@ from typing import Any
 from agent_gate.ledger.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import restore
 from agent_gate.model.differences import difference
+from agent_gate.model.entry import INITIAL_SNAPSHOT
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.tool import Json
 
@@ -51,21 +52,24 @@ def show(
 ) -> StateVersion:
     """The state now, or at a version, or of a snapshot."""
     with one_moment(reader):
-        current, initial_state = _head(reader, project)
-        if snapshot_id is not None:
+        current, initial_state, created_at = _head(reader, project)
+        if snapshot_id is not None and snapshot_id != INITIAL_SNAPSHOT:
             return _snapshot(reader, project, "snapshot_id = ?", snapshot_id, f"no snapshot `{snapshot_id}`")
+        if snapshot_id is not None:
+            version = 0
         wanted = current if version is None else version
         if wanted == 0:
-            return StateVersion(project, 0, restore(initial_state.encode()) if initial_state else {})
+            document = restore(initial_state.encode()) if initial_state else {}
+            return StateVersion(project, 0, document, INITIAL_SNAPSHOT, created_at)
         return _snapshot(reader, project, "version = ?", wanted, f"no state of version {wanted}")
 
 
 def history(reader: sqlite3.Connection, project: str, limit: int = LIMIT) -> list[Change]:
-    """The versions of a project's state, newest first."""
+    """The versions of a project's state, newest first; the last of them is the initial state."""
     if limit < 1:
         raise ToolError(f"a limit of {limit} shows nothing", code=2002, suggestion="use 1 or more")
     with one_moment(reader):
-        _head(reader, project)
+        _, _, created_at = _head(reader, project)
         rows = rows_of(
             reader,
             "SELECT s.version, s.snapshot_id, s.at, s.call_id, e.tool, e.agent_id,"
@@ -76,7 +80,8 @@ def history(reader: sqlite3.Connection, project: str, limit: int = LIMIT) -> lis
             project,
             limit,
         )
-        return [Change(*row) for row in rows]
+        initial = Change(0, INITIAL_SNAPSHOT, created_at, None, None, None, None)
+        return [*(Change(*row) for row in rows), initial][:limit]
 
 
 def diff(reader: sqlite3.Connection, project: str, a: int | str, b: int | str) -> list[dict[str, Json]]:
@@ -90,11 +95,11 @@ def _named(reader: sqlite3.Connection, project: str, place: int | str) -> StateV
     return show(reader, project, place) if isinstance(place, int) else show(reader, project, snapshot_id=place)
 
 
-def _head(reader: sqlite3.Connection, project: str) -> tuple[int, str | None]:
-    row = row_of(reader, "SELECT state_version, initial_state FROM heads WHERE project = ?", project)
+def _head(reader: sqlite3.Connection, project: str) -> tuple[int, str | None, str]:
+    row = row_of(reader, "SELECT state_version, initial_state, created_at FROM heads WHERE project = ?", project)
     if row is None:
         raise unknown_project(project)
-    return row[0], row[1]
+    return row[0], row[1], row[2]
 
 
 def unknown_project(project: str) -> GateError:

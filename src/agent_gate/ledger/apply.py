@@ -25,6 +25,7 @@ from agent_gate.model.entry import (
     RequestTaken,
     Resolve,
     RevokeGrant,
+    StateChange,
     StateMoved,
     UseGrant,
     Work,
@@ -41,6 +42,8 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
     """Commit-time truth: what was checked earlier is checked again here, under the writer lock."""
     cursor, chain = group.cursor, group.chain(work.project)
     if chain is not None and work.is_plain:  # as most are: there is little to check, and nothing to write besides
+        if work.stands_on is not None and not chain.is_at(work.stands_on):
+            return StateMoved(chain.state_version)
         if work.must_be_open and (status := group.status(chain)) != "open":
             return NotOpen(status)
         return _write_entries(group, work, chain, work.entries)
@@ -66,6 +69,9 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
 def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
     cursor = group.cursor
     change = work.project_change
+    if work.stands_on is not None and chain is not None and not chain.is_at(work.stands_on):
+        # Before all else: what is refused for another reason is told with the facts that it was judged by.
+        return StateMoved(chain.state_version)
     if chain is None:
         if not (change and change.create):
             return NotOpen("missing")
@@ -73,8 +79,6 @@ def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
         return NotOpen("exists")
     elif work.must_be_open and (status := group.status(chain)) != "open":
         return NotOpen(status)
-    if work.state and chain and chain.state_version != work.state.expected_version:
-        return StateMoved(chain.state_version)
     if work.claim:
         key = work.claim.agent_id, work.claim.request_id
         taken = group.claims.get(key) or backing.claimed(cursor, *key)
@@ -328,18 +332,12 @@ def _write_entries(group: Group, work: Work, chain: Chain, drafts: tuple[Draft, 
         chain.is_moved = True
     if work.state and work.entries:
         chain.state_version, chain.snapshot_id = chain.state_version + 1, work.state.snapshot_id
-        _write_snapshot(group.cursor, work, chain.state_version, work.entries[-1])
-        group.wal_bytes += len(work.state.document)
+        _add_snapshot(group, work, work.state, chain.state_version)
     return Applied(chain.seq, chain.hash, chain.state_version)
 
 
-def _write_snapshot(cursor: Cursor, work: Work, version: int, draft: Draft) -> None:
-    state = work.state
-    assert state is not None
-    cursor.execute(
-        "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (state.document_hash, state.document)
-    )
-    cursor.execute(
-        "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)",
-        (state.snapshot_id, work.project, version, draft.at, draft.call_id, state.document_hash),
-    )
+def _add_snapshot(group: Group, work: Work, state: StateChange, version: int) -> None:
+    last = work.entries[-1]
+    group.documents.append((state.document_hash, state.document))
+    group.snapshots.append((state.snapshot_id, work.project, version, last.at, last.call_id, state.document_hash))
+    group.wal_bytes += ENTRY_WAL_BYTES + len(state.document)

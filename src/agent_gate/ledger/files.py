@@ -60,6 +60,10 @@ class LedgerFiles:
     def project_lock(self, project: str) -> Path:
         return self.directory / f"project-{sha256(project.encode()).hexdigest()[:16]}.lock"
 
+    def project_queue(self, project: str) -> Path:
+        """Locked by whoever has the project's lock next."""
+        return self.project_lock(project).with_suffix(".next")
+
     def create(self) -> None:
         """Make what is missing; existing files are narrowed to the owner."""
         try:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from agent_gate.ledger.anchor import Heads
 from agent_gate.ledger.migrate import PAGE_BYTES
-from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.entry import GATE_PROJECT, StateRef
 
 _STANDING = (
     "coalesce((SELECT e.status FROM entries e WHERE e.project = heads.project AND e.kind = 'project'"
@@ -31,6 +31,8 @@ INSERT_ENTRIES = (
 )
 _ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_ENTRY = INSERT_ENTRIES + _ROW
+_INSERT_DOCUMENT = "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO NOTHING"
+_INSERT_SNAPSHOT = "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)"
 ROWS_AT_ONCE_MAX = 64
 CHARS_AT_ONCE_MAX = 65_536
 """Of the bodies in one statement: each statement is kept, and keeps what it wrote last."""
@@ -52,12 +54,18 @@ class Chain(Struct):
     is_moved: bool = False
     """Since it was last written."""
 
+    def is_at(self, state: StateRef) -> bool:
+        return self.state_version == state.version and self.snapshot_id == state.snapshot_id
+
 
 class Group:
     def __init__(self, cursor: sqlite3.Connection) -> None:
         self.cursor = cursor
         self.rows: list[tuple[object, ...]] = []
         """Entries that are still to be written."""
+        self.documents: list[tuple[str, bytes]] = []
+        self.snapshots: list[tuple[object, ...]] = []
+        """States likewise."""
         self.wal_bytes = GROUP_WAL_BYTES
         """What the group adds to the write-ahead log: about."""
         self.moved: Heads = {}
@@ -91,6 +99,11 @@ class Group:
             else:
                 self.cursor.executemany(INSERT_ENTRY, rows)
         self.rows.clear()
+        if self.snapshots:
+            self.cursor.executemany(_INSERT_DOCUMENT, self.documents)
+            self.cursor.executemany(_INSERT_SNAPSHOT, self.snapshots)
+            self.documents.clear()
+            self.snapshots.clear()
         for one in self._chains.values():
             if one is not None and one.is_moved:
                 place = (one.seq, one.hash, one.state_version, one.snapshot_id, one.project)

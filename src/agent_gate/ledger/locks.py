@@ -97,30 +97,48 @@ def remove_locks_of_the_gone(files: LedgerFiles) -> None:
 
 
 class ProjectLocks:
-    """One mover of a project's state at a time: first among this process's tasks, then among processes."""
+    """One mover of a project's state at a time, whichever task and process."""
 
     def __init__(self, files: LedgerFiles) -> None:
         self._files = files
-        self._tasks: dict[str, asyncio.Lock] = {}
 
     @asynccontextmanager
     async def held(self, project: str) -> AsyncIterator[None]:
-        async with self._tasks.setdefault(project, asyncio.Lock()):
-            descriptor = self._open(project)
-            try:
-                await _lock(descriptor, project)
-                yield
-            finally:
-                # Closing alone would leave the lock with a process that a tool has forked meanwhile.
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-                os.close(descriptor)
-
-    def _open(self, project: str) -> int:
-        """Anew each time, because there may be more projects than a process may have files open."""
+        descriptor = await self.take(project)
         try:
-            return open_private(self._files.project_lock(project), os.O_RDWR | os.O_CREAT)
+            yield
+        finally:
+            release(descriptor)
+
+    async def take(self, project: str) -> int:
+        """The lock, until it is released.
+
+        Who waits for it has the lock of the queue meanwhile, so that who has just released it comes after them.
+        """
+        queue = await self._locked(self._files.project_queue(project), project)
+        try:
+            return await self._locked(self._files.project_lock(project), project)
+        finally:
+            release(queue)
+
+    async def _locked(self, path: Path, project: str) -> int:
+        """Opened anew each time, because there may be more projects than a process may have files open."""
+        try:
+            descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StorageError(f"cannot lock project `{project}`: {error.strerror}") from error
+        try:
+            await _lock(descriptor, project)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+def release(descriptor: int) -> None:
+    """Closing alone would leave the lock with a process that a tool has forked meanwhile."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _wait_for(descriptor: int) -> None:
@@ -150,4 +168,4 @@ async def _lock(descriptor: int, project: str) -> None:
         if time.monotonic() > deadline:
             raise StorageError(f"another process holds the lock of project `{project}`", suggestion="try again later")
         await asyncio.sleep(pause)
-        pause = min(pause * 1.5, 0.01)
+        pause = min(pause * 1.5, 0.003)

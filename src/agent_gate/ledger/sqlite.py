@@ -25,6 +25,7 @@ from agent_gate.ledger.news import News
 from agent_gate.ledger.recovery import owed_work
 from agent_gate.ledger.states import States
 from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
+from agent_gate.ledger.turns import Turns
 from agent_gate.ledger.undone import undone
 from agent_gate.ledger.writer import Writer
 from agent_gate.model.approval import Question
@@ -74,6 +75,7 @@ class SqliteLedger:
         self._standings: dict[str, tuple[float, str]] = {}
         """Likewise, with regard to the whole gate's."""
         self._project_locks = ProjectLocks(self.files)
+        self._turns = Turns(self._project_locks, self._state)
         self._clock_watch = ClockWatch(clock, ids.salt)
         self._closed = False
         with ExitStack() as opened:
@@ -133,19 +135,22 @@ class SqliteLedger:
 
     def commit(self, work: Work) -> Awaitable[Committed]:
         self._look_at_clock()
-        if work.opens or work.closes or work.outbox or work.outbox_done or work.project_change or work.resolves:
-            return self._commit_and_note(work)
-        return self._writer.submit(work)
-
-    async def _commit_and_note(self, work: Work) -> Committed:
-        """What is begun lives from now on, and what is done no longer; an answer is news for who waits."""
         begun = [row.effect_id for row in work.outbox]
         if work.opens:
             begun.append(work.opens[1])
         self._live.update(begun)
+        committing = self._writer.submit(work)
+        if work.stands_on is not None:
+            self._turns.note(work, committing)
+        if begun or work.closes or work.outbox_done or work.project_change or work.resolves:
+            return self._noted(work, begun, committing)
+        return committing
+
+    async def _noted(self, work: Work, begun: Sequence[str], committing: Awaitable[Committed]) -> Committed:
+        """What is begun lives from now on, and what is done no longer; an answer is news for who waits."""
         applied = False
         try:
-            result = await self._writer.submit(work)
+            result = await committing
             applied = isinstance(result, Applied)
         finally:
             if not applied:
@@ -160,6 +165,9 @@ class SqliteLedger:
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:
         return self._project_locks.held(project)
+
+    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[ProjectState]:
+        return self._turns.taken(project, alone=alone)
 
     async def standing(self, project: str) -> str | None:
         gate, status = await self.status(GATE_PROJECT), await self.status(project)
@@ -191,13 +199,16 @@ class SqliteLedger:
 
     async def state(self, project: str) -> ProjectState:
         """The current state; a project that nothing has changed yet has its initial one, version 0."""
+        return self._state(project)
+
+    def _state(self, project: str) -> ProjectState:
         return self._ask(self._states.current, project)
 
     async def state_schema(self, project: str) -> Mapping[str, Json] | None:
         return self._ask(self._states.schema, project)
 
-    async def snapshot(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
-        return self._ask(self._states.named, snapshot_id)
+    async def snapshot(self, project: str, snapshot_id: str) -> ProjectState | None:
+        return self._ask(self._states.named, project, snapshot_id)
 
     async def state_at(self, project: str, version: int) -> ProjectState:
         return self._ask(self._states.at, project, version)

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from agent_gate.ledger import backing
-from agent_gate.model.entry import ProjectState
+from agent_gate.model.entry import INITIAL_SNAPSHOT, ProjectState
 from agent_gate.model.errors import StorageError
 from agent_gate.model.tool import Json
 
@@ -46,9 +46,12 @@ class States:
     def schema(self, project: str) -> Mapping[str, Json] | None:
         return self._documents(project).get("state_schema")
 
-    def named(self, snapshot_id: str) -> tuple[str, ProjectState] | None:
-        row = self._row("SELECT project, version FROM snapshots WHERE snapshot_id = ?", snapshot_id)
-        return None if row is None else (row[0], self.settled(row[0], row[1], snapshot_id))
+    def named(self, project: str, snapshot_id: str) -> ProjectState | None:
+        if snapshot_id == INITIAL_SNAPSHOT:
+            exists = self._row("SELECT 1 FROM heads WHERE project = ?", project) is not None
+            return self.initial(project) if exists else None
+        row = self._row("SELECT version FROM snapshots WHERE snapshot_id = ? AND project = ?", snapshot_id, project)
+        return None if row is None else self.settled(project, row[0], snapshot_id)
 
     def settled(self, project: str, version: int, snapshot_id: str) -> ProjectState:
         """A state that a call has settled."""
@@ -57,19 +60,22 @@ class States:
         )
         if row is None:
             raise StorageError(f"the document of snapshot `{snapshot_id}` is missing", code=5004)
-        if not backing.is_state(self._reader, project, version, snapshot_id, bytes(row[0])):
+        encoded = bytes(row[0])
+        if not backing.is_state(self._reader, project, version, snapshot_id, encoded):
             raise StorageError(
                 f"snapshot `{snapshot_id}` of project `{project}` is not the one that was recorded",
                 code=5004,
                 suggestion="run `agent-gate verify`",
             )
-        return ProjectState(version, orjson.loads(row[0]), snapshot_id)
+        return ProjectState(version, orjson.loads(encoded), snapshot_id, encoded)
 
     def _documents(self, project: str) -> Mapping[str, Any]:
         """They are given when a project is made, and never change."""
-        if project not in self._made and (found := backing.project_documents(self._reader, project)):
-            self._made[project] = found
-        return self._made.get(project, {})
+        if project not in self._made:
+            if self._row("SELECT 1 FROM heads WHERE project = ?", project) is None:
+                return {}
+            self._made[project] = backing.project_documents(self._reader, project)
+        return self._made[project]
 
     def _row(self, sql: str, *values: object) -> Any:
         return self._reader.execute(sql, values).fetchone()

@@ -78,6 +78,8 @@ class Writer:
         self._truncate_log_if_huge()
         self._closed = False
         self._commits = self._works = 0
+        self._more_waits = False
+        """Whether the last group had its full size, so that more may wait for which nobody calls any more."""
         self._thread = threading.Thread(target=self._serve, name="agent-gate-writer", daemon=True)
 
     def start(self) -> None:
@@ -150,8 +152,11 @@ class Writer:
         return self._broken_since is not None
 
     def _wait(self) -> None:
-        """For work, or until something else is due."""
-        if not self._waiting:
+        """Until the end of a turn of an event loop that wants something written, or until something else is due.
+
+        Not merely until there is work: its first pieces would be a group of their own, with an fsync of their own.
+        """
+        if not self._more_waits:
             with suppress(queue.Empty):
                 self._calls.get(timeout=WRITER_REOPEN_AFTER_S if self._is_broken else self._anchor.sync_in_s())
 
@@ -187,6 +192,7 @@ class Writer:
         if fault is not None and not tickets:  # it failed before anything was taken
             take()
         self._commits, self._works = self._commits + 1, self._works + len(tickets)
+        self._more_waits = len(tickets) == WRITER_GROUP_MAX
         self._deliver(tickets, _for_each(tickets, results, fault))
         if self._wal_bytes >= WAL_CHECKPOINT_BYTES and not self._is_broken:
             self._start_log_over()

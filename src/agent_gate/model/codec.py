@@ -49,7 +49,7 @@ def canonical(value: Json) -> bytes:
         data = orjson.dumps(value, option=_OPTIONS)
     except TypeError as error:
         raise CodecError(f"not serialisable: {error}") from None
-    unusual = _UNUSUAL_NUMBER(data)
+    unusual = _may_be_unusual(data) and _UNUSUAL_NUMBER(data)
     if unusual:
         # Most often it is a float such as 21.0, which is written as the integer that it is.
         value = _with_whole_numbers(value, CANONICAL_DEPTH_MAX)
@@ -62,6 +62,11 @@ def canonical(value: Json) -> bytes:
     if data.find(b"null") >= 0:  # `in` would first try whether it is a number
         _refuse_non_finite(value)
     return data
+
+
+def _may_be_unusual(data: bytes) -> bool:
+    """Whether a digit may be followed by a point or an exponent: most objects have neither, and this is soon seen."""
+    return data.find(b".") >= 0 or data.translate(_DIGITS_AS_ZEROS).find(b"0e") >= 0
 
 
 def compact(data: bytes) -> bytes:

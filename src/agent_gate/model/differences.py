@@ -28,6 +28,8 @@ def difference(before: Json, after: Json) -> list[Operation]:
 
 def same(one: Json, other: Json) -> bool:
     """Whether two values are the same JSON, in which `true` is no number."""
+    if one is other:
+        return True
     if type(one) is not type(other) or one != other:
         return False
     if not isinstance(one, dict | list):

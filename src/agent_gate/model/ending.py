@@ -30,6 +30,8 @@ class NextState(Struct, frozen=True):
     """The state that a pure tool made, and how it differs from the one before."""
 
     document: bytes
+    value: Json
+    """The document, decoded; the difference holds nothing of it, because callers may change what they are told."""
     hash: str
     diff: tuple[Mapping[str, Json], ...]
 

@@ -19,6 +19,10 @@ GATE_PROJECT = "_gate"
 """The chain for facts that belong to no project: policies, refusals at the door."""
 
 
+INITIAL_SNAPSHOT = "initial"
+"""Names the state that a project was made with, in every project; the others have ids of their own."""
+
+
 class Kind(Word):
     RUN = "run"
     HELD = "held"
@@ -67,14 +71,23 @@ class Claim(Struct, frozen=True):
     input_hash: str
 
 
+class StateRef(Struct, frozen=True):
+    """One state of a project; the number alone would not tell it from another that was to have the same one."""
+
+    version: int
+    snapshot_id: str | None = None
+    """None for the initial state."""
+
+
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A project's next state, valid only on top of the version that it was computed from."""
+    """A project's next state; its work says on which one it stands."""
 
-    expected_version: int
     snapshot_id: str
     document: bytes
     document_hash: str
+    value: Json
+    """The document, decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +280,8 @@ class Work(Struct, frozen=True):
     closes: str | None = None
     charges: tuple[Charge, ...] = ()
     releases: tuple[Charge, ...] = ()
+    stands_on: StateRef | None = None
+    """The state that it was judged by and computed from: refused where the project has another one by then."""
     state: StateChange | None = None
     holds: Question | None = None
     pending: PendingRow | None = None
@@ -286,8 +301,8 @@ class Work(Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is entries and nothing else."""
-        return self == Work(self.project, self.entries, self.must_be_open)
+        """Whether it is entries and at most a change of the state, and nothing else."""
+        return self == Work(self.project, self.entries, self.must_be_open, stands_on=self.stands_on, state=self.state)
 
 
 class Applied(Struct, frozen=True):
@@ -360,7 +375,14 @@ class ProjectHead(Struct, frozen=True):
 class ProjectState(Struct, frozen=True):
     version: int
     document: Json
+    """Nobody changes it: others look at the same one."""
     snapshot_id: str | None = None
+    encoded: bytes | None = None
+    """The document's canonical bytes, where they are at hand."""
+
+    @property
+    def ref(self) -> StateRef:
+        return StateRef(self.version, self.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)

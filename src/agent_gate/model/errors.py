@@ -13,8 +13,11 @@ GateError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 NAMES: dict[int, str] = {
     1001: "policy_denied",
@@ -114,6 +117,10 @@ class GateError(Exception):
     """A problem that is raised: the world failed, or a caller asked for exceptions."""
 
     default_code = 2003
+    call_id = tool = ""
+    """Of the call that ended so, where it was an outcome that was raised."""
+    arguments: Mapping[str, Any] = MappingProxyType({})
+    """Likewise, as they are recorded: without secrets; empty where it is not known which of them are."""
 
     def __init__(self, detail: str, *, code: int | None = None, suggestion: str = "", stage: str = "") -> None:
         self.problem = Problem(code or self.default_code, detail, suggestion, stage)

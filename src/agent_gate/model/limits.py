@@ -41,6 +41,8 @@ RUN_RESULTS_BYTES_MAX = 64 * 1_048_576
 """What the steps of one plan of an agent's may reach together: all of it is kept until the run is answered."""
 REBIND_TRIES_MAX = 20
 """How often a call may be bound again because the state moved under it."""
+REBIND_TRIES_AMONG_OTHERS = 2
+"""How often on top of other calls' changes; after that it waits until they are committed, and stands on none."""
 JOIN_POLLS_MAX = 1_000
 """How often a repeated request looks, about once a second, whether the first one has ended in another process."""
 JOIN_LATE_POLLS_MAX = 60
@@ -52,6 +54,11 @@ WRITER_REOPEN_AFTER_S = 0.5
 BUSY_TIMEOUT_S = 60.0
 LOCK_WAIT_S = 60.0
 STATUS_AGE_MAX_S = 0.1
+TURNS_MAX, TURNS_S, TURNS_BYTES_MAX = 1_024, 0.1, 16 * 1_048_576
+"""How many changes of a project's state, how long and of how many bytes one process computes on top of each other.
+
+Then all of them must be committed, and another process that waits for the project has its turn.
+"""
 KEY_BYTES_MAX = 65_536
 WAL_CHECKPOINT_BYTES = 4 * 1_048_576
 ANCHOR_SYNC_INTERVAL_S = 1.0

@@ -52,6 +52,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     expires_at: float | None = None
     """Of a question that is still open."""
+    tool: str = ""
+    args: Mapping[str, Json] | None = None
+    """What was called, for exceptions: arguments as they are recorded, without secrets. No door answers with them."""
 
     @property
     def ok(self) -> bool:
@@ -62,7 +65,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
         if self.status in (Status.SUCCESS, Status.PENDING_APPROVAL):
             return self
         problem = self.error or Problem(_CODES[self.status], self.message or f"the call ended as {self.status.value}")
-        raise GateError.of(problem)
+        error = GateError.of(problem)
+        error.call_id, error.tool, error.arguments = self.call_id, self.tool, dict(self.args or {})
+        if self.tool:
+            error.add_note(f"call {self.call_id or '(none)'} of {self.tool}")
+        raise error
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
@@ -106,7 +113,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         """What a door answered, as the value that it was; `from_json(outcome.to_json())` tells the same."""
         decision = Decision(fields["decision"]) if "decision" in fields else None
         diff, files = fields.get("state_diff"), fields.get("files")
-        moments = {name: epoch(fields[name]) for name in _MOMENTS if name in fields}
+        started_at, ended_at, expires_at = (epoch(fields[name]) if name in fields else None for name in _MOMENTS)
         call_id, request_id = fields.get("call_id", ""), fields.get("request_id", "")
         return cls(
             call_id=call_id,
@@ -128,7 +135,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
             snapshot_id=fields.get("snapshot_id"),
             files=None if files is None else tuple(files),
             cost=fields.get("cost"),
-            **moments,
+            started_at=started_at,
+            ended_at=ended_at,
+            expires_at=expires_at,
         )
 
 

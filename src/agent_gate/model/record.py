@@ -352,10 +352,17 @@ def outcome_of(entries: Sequence[Entry], blob: bytes | None = None) -> Outcome |
     judged: Mapping[str, Any] = {}
     if bodies[-1].get("signatures"):  # a call that could not be bound in the end rests on no verdict
         judged = next((body for body in reversed(bodies) if "reasons" in body), {})
-    return _outcome(entries[ends[-1]], bodies[-1], judged, blob)
+    args = next((body["args"] for body in bodies if "args" in body), None)
+    return _outcome(entries[ends[-1]], bodies[-1], judged, args, blob)
 
 
-def _outcome(entry: Entry, body: Mapping[str, Any], judged: Mapping[str, Any], blob: bytes | None) -> Outcome:
+def _outcome(
+    entry: Entry,
+    body: Mapping[str, Any],
+    judged: Mapping[str, Any],
+    args: Mapping[str, Json] | None,
+    blob: bytes | None,
+) -> Outcome:
     """`judged` is the body of the entry that says why."""
     diff = body.get("state_diff")
     error = body.get("error")
@@ -377,6 +384,8 @@ def _outcome(entry: Entry, body: Mapping[str, Any], judged: Mapping[str, Any], b
         cost=body.get("cost"),
         started_at=epoch(body["started_at"]) if "started_at" in body else None,
         ended_at=epoch(entry.at),
+        tool=entry.tool or "",
+        args=args,
     )
 
 

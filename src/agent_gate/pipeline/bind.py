@@ -48,7 +48,7 @@ class Binder:
         besides: tuple[Charge, ...] = (),
         args_json: bytes | None = None,
     ) -> Prepared | Problem:
-        """`state` is given where the caller already holds it: under the project's lock, or in a simulation.
+        """`state` is given where the caller already holds it: in a turn, or in a simulation.
 
         `besides` is what usage counts beside the ledger: a simulation's earlier steps, or less what is the call's own.
         `args_json` are the arguments' canonical bytes, where they are at hand.
@@ -103,6 +103,7 @@ class Binder:
                 judged.needs_state,
                 binding.proposes,
                 binding.copies,
+                state or _NO_STATE,
             )
         except ToolError as error:  # what the ledger cannot do is no matter of this call
             _release(binding)
@@ -110,6 +111,11 @@ class Binder:
         except BaseException:
             _release(binding)
             raise
+
+    def changes_state(self, tool: str) -> bool:
+        """Whether a tool makes the project's next state, as far as its name tells."""
+        hand = self._tools.find(tool)
+        return hand is not None and hand.transition is not None and not hand.only_looks
 
     @staticmethod
     async def _binding(tool: str, finding: Awaitable[Binding]) -> Binding:

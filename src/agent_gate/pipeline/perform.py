@@ -15,10 +15,10 @@ from msgspec import structs
 from agent_gate.model import record
 from agent_gate.model.call import BoundCall
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
+from agent_gate.model.codec import CodecError, canonical, compact, sha256_hex, weight
 from agent_gate.model.differences import difference
 from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, Work
+from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, StateRef, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import (
     OUTPUT_BYTES_MAX,
@@ -33,7 +33,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, NewState, Prepared, Proposal
+from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, Prepared, Proposal
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -71,7 +71,7 @@ class Performer:
         """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
         return await self._within_time(prepared, prepared.keep, _as_it_is, acted=False) if prepared.keep else None
 
-    async def intend(
+    def intend(
         self,
         prepared: Prepared,
         verdict: Verdict,
@@ -81,7 +81,8 @@ class Performer:
         kept: bytes | None = None,
         resolution: Mapping[str, str] | None = None,
         beside: tuple[Beside, ...] = (),
-    ) -> Committed:
+        stands_on: StateRef | None = None,
+    ) -> Awaitable[Committed]:
         """Write the intent, with what was kept to undo the act, and reserve what the act will count against.
 
         `started_at` is when the call began, where this is its first entry.
@@ -90,7 +91,7 @@ class Performer:
         kept_hash = None if kept is None else sha256_hex(kept)
         instance, salt = self._ledger.instance, self._ids.salt()
         draft = record.performing(call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution)
-        return await self._ledger.commit(
+        return self._ledger.commit(
             Work(
                 call.request.project,
                 (draft,),
@@ -98,6 +99,7 @@ class Performer:
                 claim=claim,
                 opens=("call", call.call_id),
                 charges=charges,
+                stands_on=stands_on,
                 blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
                 beside=beside,
                 undoes=prepared.undoes,
@@ -194,14 +196,42 @@ def _ends_soon(prepared: Prepared, state: ProjectState) -> bool:
     if not prepared.hand.is_brief:
         return False
     enough = TRANSITION_ON_LOOP_BYTES_MAX
-    return weight(state.document, enough) + weight(dict(prepared.call.args), enough) <= enough
+    document = weight(state.document, enough) if state.encoded is None else len(state.encoded)
+    return document + weight(dict(prepared.call.args), enough) <= enough
 
 
 def _transited(prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
-    assert prepared.transition is not None
-    before = canonical(state.document)
-    new = prepared.transition(orjson.loads(orjson.dumps(prepared.call.args)), orjson.loads(before))
-    return _changed(before, new, schema)
+    transition, args, document = prepared.transition, prepared.call.args, state.document
+    assert transition is not None
+    before = canonical(document) if state.encoded is None else state.encoded
+    if prepared.hand.is_brief:
+        new = transition(orjson.loads(canonical(args)), document)
+    else:
+        new = transition(orjson.loads(orjson.dumps(args)), orjson.loads(before))
+    ending = structs.replace(_with_own_output(new.data), message=new.message)
+    if new.state is document or ending.problem:
+        return ending
+    after = compact(canonical(new.state))
+    if after == before:
+        return ending
+    problem = _unfit(new.state, after, schema)
+    if problem:
+        return Ending.failed(problem, acted=True)
+    value = new.state if prepared.hand.is_brief else orjson.loads(after)
+    diff = tuple(_copied(difference(document, value)))
+    return structs.replace(ending, next_state=NextState(after, value, sha256_hex(after), diff))
+
+
+def _with_own_output(data: Json) -> Ending:
+    """A result that has nothing in common with the state: whoever gets it may change it."""
+    ending = with_output(data)
+    if not isinstance(data, dict | list) or ending.output is None:
+        return ending
+    return structs.replace(ending, output=structs.replace(ending.output, data=_copied(data)))
+
+
+def _copied(value: Json) -> Json:
+    return orjson.loads(orjson.dumps(value))
 
 
 def _problem(error: BaseException, declaration: ToolDeclaration) -> Problem:
@@ -247,19 +277,6 @@ def with_output(data: Json) -> Ending:
             acted=True,
         )
     return Ending(SUCCESS, output=Output(data, output, sha256(output).hexdigest()), acted=True)
-
-
-def _changed(before: bytes, new: NewState, schema: Mapping[str, Json] | None) -> Ending:
-    after = canonical(new.state)
-    ending = with_output(new.data)
-    if after == before or ending.problem:
-        return structs.replace(ending, message=new.message)
-    problem = _unfit(new.state, after, schema)
-    if problem:
-        return Ending.failed(problem, acted=True)
-    diff = tuple(difference(orjson.loads(before), orjson.loads(after)))
-    next_state = NextState(after, sha256_hex(after), diff)
-    return structs.replace(ending, message=new.message, next_state=next_state)
 
 
 def _unfit(document: Json, encoded: bytes, schema: Mapping[str, Json] | None) -> Problem | None:

@@ -11,7 +11,17 @@ from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending, NextState
-from agent_gate.model.entry import GATE_PROJECT, Beside, Claim, Committed, Draft, OutboxRow, StateChange, Work
+from agent_gate.model.entry import (
+    GATE_PROJECT,
+    Beside,
+    Claim,
+    Committed,
+    Draft,
+    OutboxRow,
+    StateChange,
+    StateRef,
+    Work,
+)
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import SUCCESS, Outcome, Status
 from agent_gate.model.tool import Json
@@ -36,12 +46,17 @@ class Settler:
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
         beside: tuple[Beside, ...],
+        stands_on: StateRef | None,
     ) -> tuple[Outcome, Awaitable[Committed], str | None]:
-        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox."""
+        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox.
+
+        `stands_on` is the state of the turn that it is settled in, without which it does not count.
+        """
         call, output = prepared.call, ending.output
         first = not opened and not held
         new = ending.next_state if ending.status is SUCCESS else None
-        state = self._state_change(prepared, new) if new is not None else None
+        assert new is None or stands_on is not None, "a state is changed in a turn"
+        state = self._state_change(new) if new is not None else None
         outcome = self.outcome(prepared, verdict, ending, started_at, state)
         draft = record.settled(
             call,
@@ -71,6 +86,7 @@ class Settler:
             closes=call.call_id if opened else None,
             charges=outstanding(charges, reserved) if charges else (),
             releases=() if ending.acted else reserved,
+            stands_on=stands_on,
             state=state,
             unholds=call.call_id if held else None,
             outbox=outbox,
@@ -80,8 +96,8 @@ class Settler:
         )
         return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
 
-    def _state_change(self, prepared: Prepared, new: NextState) -> StateChange:
-        return StateChange(prepared.facts.state_version, self._ids.new(), new.document, new.hash)
+    def _state_change(self, new: NextState) -> StateChange:
+        return StateChange(self._ids.new(), new.document, new.hash, new.value)
 
     def outcome(
         self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
@@ -101,6 +117,8 @@ class Settler:
             cost=prepared.declaration.cost if ending.acted and prepared.declaration.cost else None,
             started_at=started_at,
             ended_at=self._clock.now(),
+            tool=call.request.tool,
+            args=call.recorded_args,
         )
         if prepared.transition is None or ending.status is not SUCCESS:
             return outcome
@@ -132,14 +150,22 @@ class Settler:
         beside: tuple[Beside, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
-        outcome = self.refusal(request, call_id, problem, started_at)
+        outcome = self.refusal(request, call_id, problem, started_at, args)
         draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
         project = request.project if admitted else GATE_PROJECT
         unholds = call_id if held else None
         work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, beside=beside)
         return outcome, await self._ledger.commit(work)
 
-    def refusal(self, request: CallRequest, call_id: str, problem: Problem, started_at: float) -> Outcome:
+    def refusal(
+        self,
+        request: CallRequest,
+        call_id: str,
+        problem: Problem,
+        started_at: float,
+        args: Mapping[str, Json] | None = None,
+    ) -> Outcome:
+        """`args` as they may be written down."""
         return Outcome(
             call_id=call_id,
             request_id=request.request_id if isinstance(request.request_id, str) else "",
@@ -148,4 +174,6 @@ class Settler:
             decision=Decision.DENY,
             started_at=started_at,
             ended_at=self._clock.now(),
+            tool=request.tool if isinstance(request.tool, str) else "",
+            args=args,
         )

@@ -33,12 +33,14 @@ from agent_gate.policy.signature import shown
 from agent_gate.policy.signature_ha import reaches_beyond
 from agent_gate.policy.state_aliases import is_read, is_wide
 
-JUDGING_EDITION = 2
+JUDGING_EDITION = 3
 """Which way of judging is in force; the beginning of a run records it, so that the run can be judged again so."""
 _LAYERS_ONLY_TIGHTEN = 2
 """In edition 1 the defaults were silent where a layer spoke, so that an ask of a layer could soften their deny."""
 _RULES_HAVE_PATHS = 2
 """In edition 1 a rule about a file by a relative path matched nothing."""
+_LOOKING_IS_READING = 3
+"""Before edition 3 `state.get` had effect none for roles, like what changes the state: a viewer could see nothing."""
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
@@ -182,7 +184,7 @@ class Judge:
         guard = self._ask_guard(bound, facts)
         if guard[0].decision is _ASK and rules[0].decision is _ALLOW:
             guard = Reason("guard", None, guard[0].rule, guard[0].text), None
-        standing = judged.standing(facts, policy)
+        standing = judged.standing(facts, policy, looking_is_reading=self.edition >= _LOOKING_IS_READING)
         charges = charges_for(policy, self._zone, facts.at, declaration.cost, declaration.name, bound.request.run_id)
         answers: list[layers.Answer] = [
             rules,
@@ -381,21 +383,21 @@ class JudgedTool:
         self.verdicts[question] = verdict
         return verdict
 
-    def standing(self, facts: Facts, policy: Policy) -> _Standing:
+    def standing(self, facts: Facts, policy: Policy, *, looking_is_reading: bool) -> _Standing:
         """Kept, because the same few callers come again and again."""
         key = facts.roles, facts.mode, facts.confirmed
         known = self._standings.get(key)
         if known is None:
             if len(self._standings) >= _STANDINGS_MAX:
                 self._standings.clear()
-            known = self._standings[key] = _standing(self.declaration, facts, policy)
+            known = self._standings[key] = _standing(self.declaration, facts, policy, looking_is_reading)
         return known
 
 
-def _standing(declaration: ToolDeclaration, facts: Facts, policy: Policy) -> _Standing:
+def _standing(declaration: ToolDeclaration, facts: Facts, policy: Policy, looking_is_reading: bool) -> _Standing:
     approvals, requirement = layers.approvals(policy.approvals, declaration, facts)
     return _Standing(
-        layers.roles(declaration, facts, policy.roles),
+        layers.roles(declaration, facts, policy.roles, looking_is_reading=looking_is_reading),
         layers.confirmation(declaration, facts),
         layers.risk(declaration, facts),
         approvals,

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
+from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.errors import Problem
 from agent_gate.model.policy import ApprovalRule, Policy, Role, Window, roles_that_include
-from agent_gate.model.tool import Mode, Risk, ToolDeclaration
+from agent_gate.model.tool import Effect, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement
 from agent_gate.policy.expression import Expression, ExpressionError
 
@@ -42,8 +43,14 @@ _NOTHING: dict[str, Answer] = {
 }
 
 
-def roles(declaration: ToolDeclaration, facts: Facts, known: Mapping[str, Role]) -> Answer:
-    """One of the agent's roles must reach the tool's risk and effect, and be among those that the tool requires."""
+def roles(
+    declaration: ToolDeclaration, facts: Facts, known: Mapping[str, Role], *, looking_is_reading: bool = True
+) -> Answer:
+    """One of the agent's roles must reach the tool's risk and effect, and be among those that the tool requires.
+
+    `looking_is_reading`: `state.get`, which is pure and has effect none, counts as a read, as it shows something.
+    """
+    effect = Effect.READ if looking_is_reading and declaration.name == STATE_GET.name else declaration.effect
     required = declaration.required_roles
     if required and not any(role in required for role in facts.roles):
         return deny(
@@ -54,20 +61,20 @@ def roles(declaration: ToolDeclaration, facts: Facts, known: Mapping[str, Role])
         )
     for name in facts.roles:
         role = known.get(name)
-        if role and not declaration.risk.exceeds(role.max_risk) and declaration.effect in role.effects:
+        if role and not declaration.risk.exceeds(role.max_risk) and effect in role.effects:
             return nothing("roles")
     return deny(
         "roles",
         1009,
-        f"`{declaration.name}` has effect {declaration.effect.value} and risk {declaration.risk.value},"
+        f"`{declaration.name}` has effect {effect.value} and risk {declaration.risk.value},"
         f" more than {_list(facts.roles)} may do",
-        _role_remedy(declaration, known),
+        _role_remedy(declaration, effect, known),
     )
 
 
-def _role_remedy(declaration: ToolDeclaration, known: Mapping[str, Role]) -> str:
+def _role_remedy(declaration: ToolDeclaration, effect: Effect, known: Mapping[str, Role]) -> str:
     for name, role in known.items():
-        if not declaration.risk.exceeds(role.max_risk) and declaration.effect in role.effects:
+        if not declaration.risk.exceeds(role.max_risk) and effect in role.effects:
             return f"give the agent the role {name}"
     return "define a role that may do it under `roles:`"
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import restore, sha256_hex
-from agent_gate.model.entry import Entry
+from agent_gate.model.entry import INITIAL_SNAPSHOT, Entry
 from agent_gate.model.errors import GateError, StorageError, ToolError
 from agent_gate.model.limits import UNDO_ROW_MAX
 from agent_gate.model.outcome import Outcome
@@ -50,14 +50,13 @@ class RevertService:
 
     async def _bind_snapshot(self, request: CallRequest, args: Mapping[str, Json], _: Judge) -> Binding:
         snapshot_id = args["snapshot_id"]
-        found = await self._ledger.snapshot(snapshot_id)
-        if found is None or found[0] != request.project:
+        state = await self._ledger.snapshot(request.project, snapshot_id)
+        if state is None:
             raise ToolError(
                 f"project `{request.project}` has no snapshot `{snapshot_id}`",
                 code=2002,
                 suggestion="see `agent-gate state history`",
             )
-        state = found[1]
         return Binding(
             (f"state.revert({snapshot_id})",),
             {"to_version": state.version},
@@ -95,7 +94,7 @@ class RevertService:
             )
         before = await self._ledger.state_at(request.project, outcome.state_version - 1)
         after = await self._ledger.state_at(request.project, outcome.state_version)
-        snapshot = f"state.revert({before.snapshot_id})" if before.snapshot_id else "state.revert(initial)"
+        snapshot = f"state.revert({before.snapshot_id or INITIAL_SNAPSHOT})"
         return Binding(
             (f"gate.revert({call_id})", snapshot),
             {"call_id": call_id, "to_version": before.version},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_gate.model.builtin import STATE_TOOLS
+from agent_gate.model.builtin import STATE_GET, STATE_TOOLS
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy import pointers
-from agent_gate.policy.documents import ABSENT, child_of, place_of, value_at
+from agent_gate.policy.documents import ABSENT, Place, child_of, place_of, value_at
 from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
 from agent_gate.ports import Hand, NewState
@@ -30,6 +30,7 @@ class StateService:
                 self.name,
                 transition=ways[tool.name],
                 is_brief=True,
+                only_looks=tool is STATE_GET,
                 normalise=with_pointer if tool.name in pointers.TOOLS else None,
             )
             for tool in STATE_TOOLS
@@ -61,17 +62,24 @@ def _set(inputs: dict[str, Json], state: Json) -> NewState:
     place = place_of(path)
     if not place:
         return NewState(value, "state replaced")
-    holder = state
+    holders = [state]
     for part in place[:-1]:
-        holder = holder.setdefault(part, {}) if isinstance(holder, dict) else _element(holder, part, path)
-    if isinstance(holder, dict):
-        holder[place[-1]] = value
-    elif isinstance(holder, list) and place[-1] == "-":
-        holder.append(value)
-    else:
-        _element(holder, place[-1], path)
-        holder[int(place[-1])] = value
-    return NewState(state, f"set {path}")
+        holder = holders[-1]
+        holders.append(holder.get(part, {}) if isinstance(holder, dict) else _element(holder, part, path))
+    if isinstance(holders[-1], list) and place[-1] == "-":
+        value, place = [*holders.pop(), value], place[:-1]
+    return NewState(_with(holders, place, path, value), f"set {path}")
+
+
+def _with(holders: Sequence[Json], place: Place, path: str, value: Json) -> Json:
+    """A document with another value at a place, given all that lies on the way; it shares the rest with the old one."""
+    for holder, part in zip(reversed(holders), reversed(place), strict=True):
+        if isinstance(holder, dict):
+            value = {**holder, part: value}
+        else:
+            _element(holder, part, path)
+            value = [*holder[: int(part)], value, *holder[int(part) + 1 :]]
+    return value
 
 
 def _element(holder: Json, part: str, path: str) -> Json:
@@ -91,8 +99,12 @@ def _delete(inputs: dict[str, Json], state: Json) -> NewState:
     holder = value_at(state, place[:-1])
     if child_of(holder, place[-1]) is ABSENT:
         raise ToolError(f"the state has nothing at `{path}`", code=2002)
-    del holder[int(place[-1]) if isinstance(holder, list) else place[-1]]
-    return NewState(state, f"deleted {path}")
+    if isinstance(holder, list):
+        value: Json = [*holder[: int(place[-1])], *holder[int(place[-1]) + 1 :]]
+    else:
+        value = {key: member for key, member in holder.items() if key != place[-1]}
+    holders = [value_at(state, place[:depth]) for depth in range(len(place) - 1)]
+    return NewState(_with(holders, place[:-1], path, value), f"deleted {path}")
 
 
 def _patch(inputs: dict[str, Json], state: Json) -> NewState:

@@ -20,10 +20,13 @@ def test_the_state_now_is_that_of_the_last_version(reader: sqlite3.Connection) -
     assert show(reader, "default", snapshot_id=state.snapshot_id) == state
 
 
-def test_version_0_is_the_initial_state(reader: sqlite3.Connection) -> None:
-    assert show(reader, "default", 0) == StateVersion("default", 0, {})
-    assert show(reader, "home", 0).document == {"lamps": []}
-    assert show(reader, "_gate").to_json() == {"project": "_gate", "version": 0, "document": {}}
+def test_version_0_is_the_initial_state_and_has_a_snapshot_id(reader: sqlite3.Connection) -> None:
+    first = show(reader, "default", 0)
+    assert first == StateVersion("default", 0, {}, "initial", first.at)
+    assert show(reader, "default", snapshot_id="initial") == first
+    assert show(reader, "home", 0).document == show(reader, "home", snapshot_id="initial").document == {"lamps": []}
+    assert show(reader, "_gate").to_json().keys() == {"project", "version", "document", "snapshot_id", "at"}
+    assert diff(reader, "default", "initial", 1) == diff(reader, "default", 0, 1)
 
 
 def test_history_tells_who_changed_what_newest_first(made: Made, reader: sqlite3.Connection) -> None:
@@ -33,13 +36,15 @@ def test_history_tells_who_changed_what_newest_first(made: Made, reader: sqlite3
         (3, "state.revert", "robot", 1),
         (2, "state.set", "robot", 1),
         (1, "count.up", "robot", 1),
+        (0, None, None, None),
     ]
-    assert changes[-1].call_id == made.calls["first"]
+    assert changes[-2].call_id == made.calls["first"]
+    assert (changes[-1].snapshot_id, changes[-1].call_id) == ("initial", None)
     assert changes[0].to_json().keys() == {
         "version", "snapshot_id", "at", "call_id", "tool", "agent_id", "operations"
     }  # fmt: skip
     assert history(reader, "default", limit=1) == changes[:1]
-    assert history(reader, "_gate") == []
+    assert [change.snapshot_id for change in history(reader, "_gate")] == ["initial"]
 
 
 def test_a_diff_turns_one_state_into_the_other(reader: sqlite3.Connection) -> None:

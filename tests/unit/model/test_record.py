@@ -44,6 +44,8 @@ OUTCOME = Outcome(
     cost=1,
     started_at=AT,
     ended_at=AT + 1,
+    tool="mail.send",
+    args={"text": "x", "key": {"$secret": "h"}},
 )
 QUESTION = Question(
     "call", "r", "home", "bot", "", "mail.send", {}, ("mail.send(x)",), (), "bound", "nonce", "p", (), 1, AT, AT + 60

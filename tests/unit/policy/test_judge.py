@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import canonical
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Requirement
 from agent_gate.pipeline.bind import Binder
+from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
 from tests.unit.policy import random_policies
 from tests.unit.policy.judging import ALLOW, answers, bound_call, code, facts, judge_of, judged, tool
@@ -364,3 +366,10 @@ def test_a_service_that_reaches_what_nobody_can_know_has_a_high_risk(signature: 
             {"rules": [ALLOW]}, declaration, "ha_call_service(light.turn_on, light.hall)", signature
         ).problem
         assert (problem.code if problem else None) == code
+
+
+@pytest.mark.parametrize(("edition", "decision"), [(2, "deny"), (3, "allow")])
+def test_a_viewer_s_look_at_the_state_is_judged_as_it_was_when_it_was_recorded(edition: int, decision: str) -> None:
+    judge = Judge(judge_of({"rules": [ALLOW]}).policy, edition=edition)
+    call = bound_call(STATE_GET)
+    assert judge.decide(call, facts(roles=("viewer",)), STATE_GET).decision.value == decision

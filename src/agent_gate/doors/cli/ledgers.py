@@ -6,16 +6,17 @@ import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from agent_gate.doors.cli.options import existing_database
 from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.ports import Clock, Ids
-from agent_gate.system import RandomIds, SystemClock
+
+if TYPE_CHECKING:
+    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.ports import Clock, Ids
 
 Result = TypeVar("Result")
-Work = Callable[[SqliteLedger, Clock, Ids], Awaitable[Result]]
+Work: TypeAlias = "Callable[[SqliteLedger, Clock, Ids], Awaitable[Result]]"
 
 
 @contextmanager
@@ -26,6 +27,9 @@ def reading(db: str) -> Iterator[sqlite3.Connection]:
 
 def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
+    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.system import RandomIds, SystemClock
+
     path = existing_database(db)
     with closing(open_reader(path)):
         pass  # a file of something else, or of another release, is refused before anything is made beside it

@@ -49,7 +49,7 @@ def show(
     if as_json:
         screen.print_json(found.to_json())
         return Exit.SUCCESS
-    made = f", made {found.at} by call {found.call_id}" if found.at else ", the initial state"
+    made = f", made {found.at} by call {found.call_id}" if found.version else ", the initial state"
     screen.say(screen.paint(f"{project}, version {found.version}{made}", "dim"))
     screen.say("\n".join(visible_lines(screen.encoded(found.document, indent=True))[0]))
     return Exit.SUCCESS
@@ -77,7 +77,7 @@ def history(
             for c in changes
         ]
         whole = ("when", "snapshot", "made by")
-        screen.print_table(columns, rows, empty="nothing has changed the initial state", whole=whole)
+        screen.print_table(columns, rows, whole=whole)
     return Exit.SUCCESS
 
 
@@ -129,9 +129,11 @@ def _print_operation(operation: dict[str, object]) -> None:
     screen.say(f"{screen.paint(sign, colour)} {visible(operation['path']) or '(the whole state)'}{value}{source}")
 
 
-@app.command(epilog=examples("agent-gate state revert 01JCZ4… -p policy.yaml"))
+@app.command(epilog=examples("agent-gate state revert 01JCZ4… -p policy.yaml", "agent-gate state revert initial"))
 def revert(
-    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="The snapshot; see `agent-gate state history`.")],
+    snapshot: Annotated[
+        str, typer.Argument(metavar="SNAPSHOT", help="The snapshot, as in `agent-gate state history`, or `initial`.")
+    ],
     policy: PolicyPath = DEFAULT_POLICY,
     project: Project = "default",
     db: Db = DEFAULT_DB,

@@ -1,0 +1,141 @@
+"""Turns at a project's state: each change is computed on top of the one before it, and they are committed together.
+
+A series of turns has the project's lock until all of its changes are committed. What was computed on top of a change
+that then fails is refused by the writer, because the project never comes to the state that it stands on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from agent_gate.ledger.locks import ProjectLocks, release
+from agent_gate.model.entry import Applied, Committed, ProjectState, StateChange, Work
+from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
+
+
+class _Series:
+    """What one process computes under one hold of a project's lock."""
+
+    def __init__(self, descriptor: int, state: ProjectState) -> None:
+        self.state = state
+        """Where the changes so far lead, once they are committed."""
+        self._descriptor = descriptor
+        self._works = self._changes = self._bytes = 0
+        self._ends_at = time.monotonic() + TURNS_S
+        self._is_broken = False
+        self._all_heard: asyncio.Future[None] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the ledger has not yet said what becomes of all of it."""
+        return self._works > 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more may stand on it: a change has failed, or others are due."""
+        if self._is_broken or self._changes >= TURNS_MAX or self._bytes >= TURNS_BYTES_MAX:
+            return True
+        return time.monotonic() >= self._ends_at
+
+    def add(self, work: Work, committing: asyncio.Future[Committed]) -> None:
+        """Work that stands on `state`."""
+        if committing.done():  # it was not even taken
+            return
+        self._works += 1
+        committing.add_done_callback(partial(self._hear, work.state))
+        if work.state is not None:
+            change = work.state
+            self._changes, self._bytes = self._changes + 1, self._bytes + len(change.document)
+            self.state = ProjectState(self.state.version + 1, change.value, change.snapshot_id, change.document)
+
+    def _hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
+        self._works -= 1
+        if change is not None and not _is_applied(committing):
+            self._is_broken = True
+        if self._works == 0 and self._all_heard is not None and not self._all_heard.done():
+            self._all_heard.set_result(None)
+
+    async def end(self) -> None:
+        """Wait for the ledger's word on all of it."""
+        while self.waits:
+            self._all_heard = asyncio.get_running_loop().create_future()
+            await self._all_heard
+
+    def let_go(self) -> None:
+        release(self._descriptor)
+
+
+class _Place:
+    """A project whose state somebody wants to change."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        """All who wait are woken together, so that their works are one group; a lock would wake one in each turn."""
+        self.free.set()
+        self.visitors = 0
+        """Tasks that have a turn or wait for one."""
+        self.series: _Series | None = None
+
+
+class Turns:
+    def __init__(self, locks: ProjectLocks, current: Callable[[str], ProjectState]) -> None:
+        """`current` reads a project's state as it was last committed."""
+        self._locks, self._current = locks, current
+        self._places: dict[str, _Place] = {}
+
+    @asynccontextmanager
+    async def taken(self, project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+        """The state that work stands on that is committed meanwhile; `alone`: on one that is itself committed."""
+        place = self._places.setdefault(project, _Place())
+        place.visitors += 1
+        try:
+            while not place.free.is_set():
+                await place.free.wait()
+            place.free.clear()
+            try:
+                if place.series is not None and (alone or place.series.is_over):
+                    await place.series.end()
+                    self._end(place)
+                if place.series is None:
+                    descriptor = await self._locks.take(project)
+                    try:
+                        place.series = _Series(descriptor, self._current(project))
+                    except BaseException:
+                        release(descriptor)
+                        raise
+                yield place.series.state
+            finally:
+                place.free.set()
+        finally:
+            place.visitors -= 1
+            self._end_if_idle(project, place)
+
+    def note(self, work: Work, committing: asyncio.Future[Committed]) -> None:
+        """Work that was given to the writer within a turn."""
+        place = self._places.get(work.project)
+        if place is not None and place.series is not None and not place.free.is_set():
+            place.series.add(work, committing)
+            committing.add_done_callback(lambda _: self._end_if_idle(work.project, place))
+
+    def _end_if_idle(self, project: str, place: _Place) -> None:
+        if place.visitors or (place.series is not None and place.series.waits):
+            return
+        self._end(place)
+        if self._places.get(project) is place:
+            del self._places[project]
+
+    @staticmethod
+    def _end(place: _Place) -> None:
+        if place.series is not None:
+            place.series.let_go()
+            place.series = None
+
+
+def _is_applied(committing: asyncio.Future[Committed]) -> bool:
+    if committing.cancelled() or committing.exception() is not None:
+        return False
+    return isinstance(committing.result(), Applied)
