@@ -190,7 +190,7 @@ def _outbound_of(config: Config) -> Outbound | None:
     if OUTBOUND not in config.chains:
         return None
     bounds = Bounds.of(config.policy_agent) if config.policy_agent else Bounds()
-    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(SystemClock()), POOL, bounds)
+    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(config.policies, SystemClock()), POOL, bounds)
 
 
 async def _create_project(config: Config, gate: Gate, name: str) -> None:

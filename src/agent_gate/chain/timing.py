@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Generator
 from types import coroutine
 from typing import Any, TypeVar
 
+from agent_gate.chain.turn import TURN
 from agent_gate.model.limits import CHAIN_GRACE_S
 
 Result = TypeVar("Result")
@@ -38,7 +39,7 @@ class PolicyCancelled(Exception):
 class Timing:
     """Used by one chain run, inside one task."""
 
-    __slots__ = ("_alarm", "_at", "_chain_until", "_handle", "_loop", "_until", "_waiter")
+    __slots__ = ("_alarm", "_at", "_chain_until", "_handle", "_loop", "_name", "_until", "_waiter")
 
     def __init__(self, deadline_s: float | None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -46,6 +47,7 @@ class Timing:
         self._until = self._alarm = self._chain_until
         self._handle: asyncio.TimerHandle | None = None
         self._at = 0.0
+        self._name = ""
         self._waiter: asyncio.Future[None] | None = None
 
     def close(self) -> None:
@@ -53,13 +55,14 @@ class Timing:
             self._handle.cancel()
 
     @coroutine
-    def within(self, policy: Coroutine[Any, Any, Result], seconds: float) -> _Waiting[Result]:
+    def within(self, policy: Coroutine[Any, Any, Result], seconds: float, name: str = "") -> _Waiting[Result]:
         """The policy's result, if it comes in time; whatever comes later is nobody's."""
         now = self._loop.time()
         if now >= self._chain_until:
             policy.close()
             raise ChainTimedOut
         self._until = self._alarm = min(now + seconds, self._chain_until)
+        self._name = TURN.policy = name
         try:
             awaited = policy.send(None)
         except StopIteration as done:
@@ -69,6 +72,8 @@ class Timing:
             return result
         except asyncio.CancelledError:
             raise PolicyCancelled from None
+        finally:
+            TURN.policy = ""
         result = yield from self._finished(policy, awaited)
         if self._loop.time() >= self._until:
             raise self._timed_out()
@@ -102,16 +107,16 @@ class Timing:
                 try:
                     came = yield from self._came(awaited)
                 except (Exception, asyncio.CancelledError) as error:
-                    awaited = policy.throw(error)
+                    awaited = self._stepped(policy, error)
                     continue
                 if came:
-                    awaited = policy.send(None)
+                    awaited = self._stepped(policy)
                 elif told:
                     break
                 else:
                     told = True
                     self._alarm = self._loop.time() + CHAIN_GRACE_S
-                    awaited = policy.throw(asyncio.CancelledError())
+                    awaited = self._stepped(policy, asyncio.CancelledError())
         except StopIteration as done:
             result: Result = done.value
             return result
@@ -120,6 +125,14 @@ class Timing:
             raise
         _abandon(policy)
         raise asyncio.CancelledError
+
+    def _stepped(self, policy: Coroutine[Any, Any, Any], error: BaseException | None = None) -> Any:
+        """Up to what the policy waits for next; StopIteration at its end."""
+        TURN.policy = self._name
+        try:
+            return policy.send(None) if error is None else policy.throw(error)
+        finally:
+            TURN.policy = ""
 
     def _came(self, awaited: Any) -> _Waiting[bool]:
         """Waits for what a policy waits for; false where the time is up first."""

@@ -63,7 +63,7 @@ def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True, chec
         if check is not None:
             check(document.value, problems)
     problems.raise_any()
-    free = ("projects", "chains")
+    free = ("projects", "chains", "policies")
     return _config({key: item if key in free else _whole(item) for key, item in document.value.items()})
 
 
@@ -111,6 +111,7 @@ def _config(fields: dict[str, Any]) -> Config:
         chains={
             name: tuple(ChainPolicyConfig(**item) for item in chain) for name, chain in fields.get("chains", {}).items()
         },
+        policies=fields.get("policies", {}),
         **named,
     )
 

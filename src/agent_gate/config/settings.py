@@ -183,3 +183,5 @@ class Config:
     anchor: AnchorConfig | None = None
     policy_agent: PolicyAgentConfig | None = None
     chains: Mapping[str, tuple[ChainPolicyConfig, ...]] = field(default_factory=dict)
+    policies: Mapping[str, Mapping[str, Json]] = field(default_factory=dict, repr=False)
+    """What `initialize` of each chain policy is given, by its name."""

@@ -21,7 +21,9 @@ def outbound_of(config: Config) -> Outbound | None:
     if OUTBOUND not in config.chains:
         return None
     pool = BlockingPool(BLOCKING_THREADS_MAX)
-    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(SystemClock()), pool, _bounds(config))
+    return Outbound(
+        refs_of(config.chains[OUTBOUND]), registry_of(config.policies, SystemClock()), pool, _bounds(config)
+    )
 
 
 class Chains:
@@ -29,7 +31,7 @@ class Chains:
 
     def __init__(self, config: Config, judge: RequestJudge) -> None:
         self._config = config
-        self._registry = registry_of(SystemClock(), judge)
+        self._registry = registry_of(config.policies, SystemClock(), judge)
         self._executor = Executor(self._registry, BlockingPool(BLOCKING_THREADS_MAX), _bounds(config))
 
     def api(self) -> ConfiguredChain | None:
