@@ -17,10 +17,17 @@ from agent_gate.chain.policy import PASSED, REQUEST_PHASE, PolicyResult, StatusC
 from agent_gate.chain.prepared import OnFailure, PolicyRef, in_phase
 from agent_gate.chain.registry import Registry
 from agent_gate.config.settings import PolicyAgentConfig
-from tests.unit.chain.scripted import SOON, Blocking, Scripted, an_executor, asks_for, never, raises, returns, run
+from tests.unit.chain.scripted import SOON, Scripted, an_executor, asks_for, never, raises, returns, run
+from tests.virtual_time import BACKEND
 
 OK, DENIED, ERROR, TIMEOUT = StatusCode
 ANY_ON_FAILURE = [each.value for each in OnFailure]
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Whatever else the machine does meanwhile, a policy that answers at once is in time."""
+    return BACKEND
 
 
 def passing(name: str = "next") -> Scripted:
@@ -257,28 +264,6 @@ async def test_metadata_of_all_results_are_told() -> None:
     first = Scripted("first", returns(PolicyResult(metadata={"a": "1", "b": "1"})))
     second = Scripted("second", returns(PolicyResult(metadata={"b": "2"})))
     assert (await run((first, "deny"), (second, "deny"))).metadata == {"a": "1", "b": "2"}
-
-
-async def test_blocking_policies_run_in_threads_and_a_full_pool_is_a_failure() -> None:
-    blocking = Blocking()
-    executor = an_executor(blocking, threads=1)
-    refs = [PolicyRef("blocking")]
-    first = asyncio.create_task(executor.execute(refs, RequestContext()))
-    await asyncio.sleep(0)
-    assert (await executor.execute(refs, RequestContext())).status is DENIED
-    blocking.let_go.set()
-    assert (await first).passes
-
-
-async def test_a_blocked_threads_late_result_is_discarded_and_its_slot_stays_taken() -> None:
-    blocking = Blocking()
-    executor = an_executor(blocking, bounds=SOON, threads=1)
-    refs = [PolicyRef("blocking")]
-    assert (await executor.execute(refs, RequestContext())).status is DENIED
-    late = await executor.execute(refs, RequestContext())
-    assert late.message == "policy `blocking` failed: ToolError"
-    blocking.let_go.set()
-    assert await asyncio.to_thread(blocking.done.wait, 20)
 
 
 async def test_health_names_the_policies_that_ail_without_their_secrets() -> None:

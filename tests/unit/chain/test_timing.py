@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,16 @@ from agent_gate.chain.policy import PASSED, PolicyResult, StatusCode
 from agent_gate.chain.prepared import PolicyRef
 from tests.gates import PATIENCE_S
 from tests.unit.chain.scripted import SOON, Script, Scripted, an_executor, asks_for, never, returns, run
+from tests.virtual_time import BACKEND, VirtualTimeLoop
 
 LATE = PolicyResult(instructions=(SetHeader("late", "x"),))
 PATIENT = Bounds(policy_timeout_s=60)
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Whatever else the machine does meanwhile, a policy that answers at once is in time."""
+    return BACKEND
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +96,8 @@ async def spins(_: RequestContext) -> PolicyResult:
 
 async def blocks_the_loop(_: RequestContext) -> PolicyResult:
     loop = asyncio.get_running_loop()
-    until = loop.time() + 0.03
-    while loop.time() < until:
-        pass
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.advance(0.03)
     return LATE
 
 
