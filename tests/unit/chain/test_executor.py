@@ -279,3 +279,27 @@ def test_bounds_are_those_of_the_configuration() -> None:
     config = PolicyAgentConfig("/s", False, policy_timeout_ms=250, max_body_size=1, max_state_size=2)  # type: ignore[arg-type]
     config = replace(config, fail_on_unknown=False, allow_empty_chain=True)
     assert Bounds.of(config) == Bounds(0.25, 1, 2, False, True)
+
+
+@pytest.mark.parametrize("on_failure", ["deny", "continue"])
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (PolicyResult(ERROR, (), "its table is gone"), "its table is gone"),
+        (PolicyResult(ERROR), "error"),
+        (PolicyResult(TIMEOUT, (), "the shop was slow"), "the shop was slow"),
+        (PolicyResult(TIMEOUT), "timeout"),
+        (PolicyResult(OK, (), "\ud800"), "its message is no text"),
+        (PolicyResult(OK, (), 7), "its message is no text"),  # type: ignore[arg-type]  # as another package might
+        (None, "it returned no result"),
+    ],
+)
+async def test_a_policy_that_failed_is_told_in_its_own_words_or_by_what_it_reported(
+    result: Any, told: str, on_failure: str
+) -> None:
+    response = await run((Scripted("broken", returns(result)), on_failure))
+    if on_failure == "deny":
+        assert (response.status, response.policy_name) == (DENIED, "broken")
+        assert response.message == f"policy `broken` failed: {told}"
+    else:
+        assert response.failures == [Failure("broken", told)]
