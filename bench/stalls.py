@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp import Client
 from starlette.types import ASGIApp, Message
 
 from agent_gate import Agent, open_gate, transition
@@ -25,6 +25,8 @@ from agent_gate.doors.hall import Hall
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
+from agent_gate.doors.mcp.lines import Lines
+from agent_gate.doors.mcp.stdio import Conversation
 from agent_gate.mailbox import Mailbox
 from agent_gate.model.limits import MESSAGE_BYTES_MAX, SCRIPT_CHARS_MAX, WORD_BYTES_MAX
 from agent_gate.runtime import Gate
@@ -60,7 +62,9 @@ class Case:
     """What the project holds before."""
 
 
-Send = Callable[[Case], Awaitable[None]]
+Send = Callable[[], Awaitable[None]]
+Door = Callable[[Case], Send]
+"""Makes a case's message ready, which is the sender's own work."""
 
 
 def figures(directory: Path) -> Iterator[Figure]:
@@ -78,8 +82,8 @@ async def _stalls(root: Path) -> dict[str, tuple[float, float]]:
         for case in cases():
             texts = json.dumps(case.args), json.dumps(case.state)
             reference_s = max(sum(map(_decoding_s, texts)), max(sum(map(len, texts)), BYTES_MIN) * rate)
-            for door, send in doors.items():
-                stall_s = min([await _stall(gate, case, send) for _ in range(ROUNDS)])
+            for door, ready in doors.items():
+                stall_s = min([await _stall(gate, case, ready(case)) for _ in range(ROUNDS)])
                 found[f"{case.name} at {door}"] = stall_s, reference_s
     return found
 
@@ -90,7 +94,7 @@ async def _stall(gate: Gate, case: Case, send: Send) -> float:
         assert outcome.ok, outcome
     probe = Probe()
     async with probe.watching():
-        await send(case)
+        await send()
     return probe.longest_s
 
 
@@ -142,7 +146,7 @@ def think(_: dict[str, Any], state: Any) -> tuple[Any, str]:
 
 
 @asynccontextmanager
-async def _doors(root: Path) -> AsyncIterator[tuple[Gate, dict[str, Send]]]:
+async def _doors(root: Path) -> AsyncIterator[tuple[Gate, dict[str, Door]]]:
     config = Config(
         GatewayConfig("127.0.0.1", 0),
         None,
@@ -155,25 +159,55 @@ async def _doors(root: Path) -> AsyncIterator[tuple[Gate, dict[str, Send]]]:
     async with open_gate(POLICY, root / "gate.db", tools=[think], working_dir=root) as gate:
         hall = Hall(gate, Desk(gate), Mailbox(gate), Identities(config), config, root / "gate.db")
         app = build_app(hall)
-        door = McpDoor(Calls(gate, Agent("bench"), "default", 20.0))
-        names = {name: shown for shown, name in door._tools.items()}
-        async with Client(door.server) as client:
-
-            async def mcp(case: Case) -> None:
-                await client.call_tool(names[case.tool], case.args)
-
+        async with _mcp(McpDoor(Calls(gate, Agent("bench"), "default", 20.0))) as mcp:
             yield gate, {**_http(app), **_websocket(app), "mcp": mcp}
 
 
-def _http(app: ASGIApp) -> dict[str, Send]:
+@asynccontextmanager
+async def _mcp(door: McpDoor) -> AsyncIterator[Door]:
+    """A client at the other end of two pipes; it writes and reads in threads."""
+    names = {name: shown for shown, name in door._tools.items()}
+    (reading, sending), (receiving, writing) = os.pipe(), os.pipe()
+    talk = asyncio.create_task(Conversation(door, Lines(reading, writing), asyncio.Event()).hold())
+    with os.fdopen(sending, "wb") as out, os.fdopen(receiving, "rb") as answers:
+
+        def write(line: bytes) -> None:
+            out.write(line)
+            out.flush()
+
+        async def ask(method: str, params: Mapping[str, Any]) -> None:
+            await answered(_line({"id": 1, "method": method, "params": params}))
+
+        async def answered(line: bytes) -> None:
+            await asyncio.to_thread(write, line)
+            await asyncio.to_thread(answers.readline)
+
+        def ready(case: Case) -> Send:
+            params = {"name": names[case.tool], "arguments": case.args}
+            line = _line({"id": 1, "method": "tools/call", "params": params})
+            return lambda: answered(line)
+
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        await ask("initialize", hello)
+        await asyncio.to_thread(write, _line({"method": "notifications/initialized"}))
+        yield ready
+    await talk
+
+
+def _line(message: Mapping[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+
+
+def _http(app: ASGIApp) -> dict[str, Door]:
     def call(case: Case) -> dict[str, Any]:
         return {"tool": case.tool, "args": case.args}
 
     def plan(case: Case) -> dict[str, Any]:
         return {"plan": {"version": "1.0", "steps": [call(case)]}}
 
-    async def post(path: str, body: Mapping[str, Any]) -> None:
-        await _posted(app, f"/api/v1{path}", json.dumps(body).encode())
+    def post(path: str, fields: Mapping[str, Any]) -> Send:
+        body = json.dumps(fields).encode()
+        return lambda: _posted(app, f"/api/v1{path}", body)
 
     return {
         "http calls": lambda case: post("/calls", call(case)),
@@ -223,10 +257,10 @@ async def _posted(app: ASGIApp, path: str, body: bytes) -> None:
     assert statuses[0] < 500
 
 
-def _websocket(app: ASGIApp) -> dict[str, Send]:
-    async def ask(method: str, params: Mapping[str, Any]) -> None:
+def _websocket(app: ASGIApp) -> dict[str, Door]:
+    def ask(method: str, params: Mapping[str, Any]) -> Send:
         text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        await _asked(app, text)
+        return lambda: _asked(app, text)
 
     return {
         "websocket": lambda case: ask("tool_request", {"tool": case.tool, "args": case.args}),

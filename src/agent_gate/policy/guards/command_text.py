@@ -58,7 +58,8 @@ class _Reading:
         self.words: list[str] = []
         self.operator = ""
         self.expanded: list[str] = []
-        self._word: str | None = None
+        # Pieces, joined at the end: to lengthen a text piece by piece copies it each time.
+        self._pieces: list[str] = []
         self._expands = False
 
     def take(self, kind: str, value: str) -> None:
@@ -70,9 +71,9 @@ class _Reading:
         elif kind == "operator":
             self.operator = self.operator or value
             value = "$" if value in ("$'", '$"') else value
-        elif kind == "variable" or (kind == "tilde" and self._word is None):
+        elif kind == "variable" or (kind == "tilde" and not self._pieces):
             self._expands = True
-        self._word = value if self._word is None else self._word + value
+        self._pieces.append(value)
 
     def _double(self, value: str) -> str:
         found = _IN_DOUBLE.match(value)
@@ -83,12 +84,13 @@ class _Reading:
         return _ESCAPE_IN_DOUBLE.sub(r"\1", value)
 
     def end_word(self) -> None:
-        if self._word is None:
+        if not self._pieces:
             return
-        self.words.append(self._word)
+        word = "".join(self._pieces)
+        self.words.append(word)
         if self._expands:
-            self.expanded.append(self._word)
-        self._word, self._expands = None, False
+            self.expanded.append(word)
+        self._pieces, self._expands = [], False
 
 
 def _unread(character: str) -> str:
