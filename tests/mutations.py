@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import copy
 import json
 import os
 import random
@@ -46,11 +45,20 @@ class Mutant:
     file: str
     line: int
     what: str
-    source: str
+    node: int
+    """The place of the changed node in the order of `ast.walk`."""
 
     @property
     def name(self) -> str:
         return f"{self.file}:{self.line} {self.what}"
+
+    @property
+    def source(self) -> str:
+        """The whole file with the one change."""
+        tree = ast.parse((PACKAGE / self.file).read_text())
+        node = next(node for place, node in enumerate(ast.walk(tree)) if place == self.node)
+        next(change for what, change in _changes(node) if what == self.what)(node)
+        return ast.unparse(ast.fix_missing_locations(tree))
 
 
 _OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
@@ -61,14 +69,10 @@ _OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def mutants(file: str) -> Iterator[Mutant]:
-    """One for each place and way; each is the whole source of the file with one change."""
-    tree = ast.parse((PACKAGE / file).read_text())
-    for number, node in enumerate(ast.walk(tree)):
-        for what, change in _changes(node):
-            mutated = copy.deepcopy(tree)
-            change(next(same for place, same in enumerate(ast.walk(mutated)) if place == number))
-            line = getattr(node, "lineno", 0)
-            yield Mutant(file, line, what, ast.unparse(ast.fix_missing_locations(mutated)))
+    """One for each place and way."""
+    for number, node in enumerate(ast.walk(ast.parse((PACKAGE / file).read_text()))):
+        for what, _ in _changes(node):
+            yield Mutant(file, getattr(node, "lineno", 0), what, number)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Any]]:

@@ -102,6 +102,24 @@ async def test_a_wall_clock_that_is_set_forward_neither_ends_a_question_nor_refu
         await soon(call)
 
 
+async def test_an_answer_by_another_process_counts_though_the_wall_clock_was_set_forward(tmp_path: Path) -> None:
+    """That process has put no question of its own: it goes by the end that the question itself names."""
+    clock = HandClock()
+    async with (
+        a_gate(tmp_path, ASK_ALL, sender([]), clock=clock, approval_timeout_s=60) as gate,
+        a_gate(tmp_path, ASK_ALL, sender([]), clock=clock) as other,
+    ):
+        question, late = await pending(gate, "mail.send", {}), await pending(gate, "mail.send", {"text": "late"})
+        clock.set(clock.now() + YEAR_S)
+        clock.advance(59.5)
+        answer = Answer(question.call_id, question.nonce, True, ANNA, clock.now())
+        assert await other.stages.holder.answer(answer) is None
+        assert (await outcome_of(gate, question)).status is Status.SUCCESS
+        clock.advance(0.5)
+        refused = await other.stages.holder.answer(Answer(late.call_id, late.nonce, True, ANNA, clock.now()))
+        assert refused is not None
+
+
 @pytest.mark.parametrize("waits", [True, False], ids=["while somebody waits", "while nobody waits"])
 async def test_a_wall_clock_that_is_set_back_gives_a_question_no_more_time(tmp_path: Path, waits: bool) -> None:
     clock, people = HandClock(), People()
