@@ -77,7 +77,8 @@ class Accumulator:
             self._add_metadata(dict(result.metadata))
         self.context = context
         self.instructions += instructions
-        self.warnings += [f"policy `{name}`: {warning}" for warning in warnings]
+        if warnings:
+            self.warnings += [f"policy `{name}`: {warning}" for warning in warnings]
         return immediate
 
     def _add_metadata(self, metadata: dict[str, str]) -> None:

@@ -51,6 +51,10 @@ class Timing:
         self._waiter: asyncio.Future[None] | None = None
 
     def close(self) -> None:
+        TURN.policy = ""
+        self._cancel_timer()
+
+    def _cancel_timer(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
 
@@ -62,7 +66,7 @@ class Timing:
             policy.close()
             raise ChainTimedOut
         self._until = self._alarm = min(now + seconds, self._chain_until)
-        self._name = TURN.policy = name
+        TURN.policy = name  # until the next policy, the next wait or the chain's end
         try:
             awaited = policy.send(None)
         except StopIteration as done:
@@ -72,8 +76,7 @@ class Timing:
             return result
         except asyncio.CancelledError:
             raise PolicyCancelled from None
-        finally:
-            TURN.policy = ""
+        TURN.policy, self._name = "", name
         result = yield from self._finished(policy, awaited)
         if self._loop.time() >= self._until:
             raise self._timed_out()
@@ -164,7 +167,7 @@ class Timing:
             self._waiter.set_result(None)
 
     def _set_timer(self) -> None:
-        self.close()
+        self._cancel_timer()
         self._at = self._alarm
         self._handle = self._loop.call_at(self._alarm, self._fire)
 
