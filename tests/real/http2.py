@@ -72,6 +72,8 @@ class Wire:
         config.validate_outbound_headers = config.normalize_outbound_headers = False
         self.h2 = h2.connection.H2Connection(config)
         self.messages: dict[int, Message] = {}
+        self.over: set[int] = set()
+        """Streams that were ended or reset, also while we were still sending."""
         connected.settimeout(PATIENCE_S)
         self.h2.initiate_connection()
         self.flush()
@@ -127,6 +129,7 @@ class Wire:
                     ended.append(stream)
                 case _:
                     pass
+        self.over.update(ended)
         self.flush()
         return ended
 
@@ -152,8 +155,8 @@ def ask(
         with suppress(h2.exceptions.StreamClosedError):
             wire.send(1, [*line, *headers.items()], shape)
         with suppress(ConnectionError):
-            while 1 not in wire.receive():
-                pass
+            while 1 not in wire.over:
+                wire.receive()
         return wire.messages.get(1, Message())
 
 

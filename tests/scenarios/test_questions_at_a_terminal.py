@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from agent_gate.doors.cli.frame import width
+from agent_gate.model.invisible import is_invisible
 from tests.scenarios.test_cli import COMMAND, TIMEOUT_S, _environment, run_json
 
 POLICY = "approvals_at_terminal: true\nrules: [{pattern: '*', action: ask}]\n"
@@ -24,16 +25,24 @@ PROMPT, PART = b"Allow it? [y/N] ", b"n: deny "
 FRAME = ("╭─ ", "├─ ", "╰─ ", "│ ", "┊ ")
 
 
+RUN = ("run", "plan.yaml", "--no-fail-fast")
+
+
 def at_a_terminal(
-    directory: Path, keys: Sequence[tuple[bytes, bytes]], *, columns: int = 100, rows: int = 24, ahead: bytes = b""
+    directory: Path,
+    keys: Sequence[tuple[bytes, bytes]],
+    *,
+    columns: int = 100,
+    rows: int = 24,
+    ahead: bytes = b"",
+    words: Sequence[str] = RUN,
 ) -> tuple[int, list[str]]:
     """Runs the plan; each time the next marker appears, the keys that belong to it are pressed."""
     child, terminal = pty.fork()
     if child == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         os.chdir(directory)
-        words = ["agent-gate", "run", "plan.yaml", "--no-fail-fast"]
-        os.execve(COMMAND, words, _environment(TERM="xterm", NO_COLOR="1"))
+        os.execve(COMMAND, ["agent-gate", *words], _environment(TERM="xterm", NO_COLOR="1"))
     os.write(terminal, ahead)
     told, place, waiting = b"", 0, list(keys)
     while select.select([terminal], [], [], TIMEOUT_S)[0]:
@@ -131,3 +140,23 @@ def test_a_terminal_that_is_too_small_for_a_question_gives_no_answer(work: Path)
     assert code == 1
     assert "shows no question" in " ".join(lines)
     assert resolutions(work) == ["denied"]
+
+
+@pytest.mark.parametrize("command", [("audit", "--json"), ("export",), ("state", "show", "--json")], ids="-".join)
+def test_json_on_a_terminal_holds_nothing_that_the_terminal_obeys_or_hides(work: Path, command: Sequence[str]) -> None:
+    (work / "policy.yaml").write_text("rules: [{pattern: '*', action: allow}]\n")
+    hostile = "\x9b31m\u202e\u200b é"
+    write_plan(work, {hostile: hostile})
+    at_a_terminal(work, ())
+    _, lines = at_a_terminal(work, (), words=command)
+    shown = "\n".join(lines)
+    assert not [c for c in shown if c != "\n" and is_invisible(c)]
+    assert "\\u202e" in shown
+    assert "é" in shown
+
+
+def test_json_for_a_machine_is_as_it_was(work: Path) -> None:
+    (work / "policy.yaml").write_text("rules: [{pattern: '*', action: allow}]\n")
+    write_plan(work, "\x9b\u202e")
+    at_a_terminal(work, ())
+    assert run_json(work, "audit")["entries"][0]["signatures"] == ["state.set(/0, %C2%9B\u202e)"]

@@ -17,6 +17,8 @@ STATE_DIFF_PATHS_CHARS_MAX = 1_048_576
 """Of all paths of a difference together: a long key stands in every path below it."""
 STATE_PATHS_MAX, STATE_PATHS_CHARS_MAX = 256, 32_768
 """Of one call, told one by one as what it would change; beyond that, as all that lies below one path."""
+STATE_READ_PATHS_MAX = 64
+"""Likewise of what it would show: reads are many, and each name is judged and written down."""
 PATCH_WORK_MAX = 2_000_000
 """Of one JSON Patch: what is copied, and what moves up or down in lists."""
 SIGNATURES_MAX = 1_000

@@ -259,7 +259,7 @@ def _ways(run: str, *, has_base: bool) -> Iterator[tuple[_Way, str]]:
             yield from (pair for pair in ((way, text[:room]), (_Way.HIDDEN, text[room:])) if pair[1])
             continue
         if text == " ":
-            between = way is _Way.RIGHT_TO_LEFT and _way(run[end]) is way
+            between = way is _Way.RIGHT_TO_LEFT and end < len(run) and _way(run[end]) is way
             way, marks = way if between else _Way.PLAIN, _MARKS_MAX
         else:
             way, marks = own, _MARKS_MAX if own is _Way.HIDDEN else 0

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from msgspec import structs
 
+from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, compact
@@ -190,7 +191,9 @@ class Binder:
 
     async def _refused_recently(self, call: BoundCall, judge: Judge, now: float) -> bool:
         project, since = call.request.project, now - judge.policy.cooldown_seconds
-        for signature in (*call.signatures, *call.aliases):
+        # What a read of the state shows has many names, and each would be a look-up; the rules judge them all.
+        aliases = () if call.request.tool == STATE_GET.name else call.aliases
+        for signature in (*call.signatures, *aliases):
             if await self._ledger.denied_since(project, signature, since):
                 return True
         return False

@@ -8,7 +8,13 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError, encoded_text
 from agent_gate.policy.signature_ha import aliases_of_service, named_in
-from agent_gate.policy.state_aliases import aliases_of_delete, aliases_of_patch, aliases_of_set
+from agent_gate.policy.state_aliases import (
+    EVERY_STATE,
+    aliases_of_delete,
+    aliases_of_get,
+    aliases_of_patch,
+    aliases_of_set,
+)
 
 
 def aliases_of(tool: str, args: Mapping[str, Json], state: Json = None) -> tuple[str, ...]:
@@ -45,16 +51,13 @@ def _of_service(args: Mapping[str, Json]) -> Iterator[str]:
     yield from aliases_of_service(named_in(args))
 
 
-def _read_by_patch(args: Mapping[str, Json]) -> Iterator[str]:
-    """What a patch copies, moves or compares, its outcome tells."""
-    for operation in args["patch"]:
-        place = operation.get({"copy": "from", "move": "from", "test": "path"}.get(operation.get("op"), ""))
-        if isinstance(place, str):
-            yield f"state.get({encoded_text('path', place)})"
-
-
 def _of_whole_state(_: Mapping[str, Json]) -> Iterator[str]:
     """Earlier states, and what changed in them, tell what is in the state."""
+    yield from EVERY_STATE
+
+
+def _of_versions(_: Mapping[str, Json]) -> Iterator[str]:
+    """Which there were, by whom and when; no value."""
     yield "state.get()"
 
 
@@ -65,12 +68,12 @@ _BY_TOOL: Mapping[str, Callable[[Mapping[str, Json]], Iterator[str]]] = {
     "ha_get_statistics": _of_statistics,
     "state.at": _of_whole_state,
     "state.diff": _of_whole_state,
-    "state.history": _of_whole_state,
-    "state.patch": _read_by_patch,
+    "state.history": _of_versions,
 }
 _BY_STATE: Mapping[str, Callable[[Mapping[str, Json], Json], tuple[str, ...]]] = {
+    "state.get": aliases_of_get,
     "state.set": aliases_of_set,
     "state.delete": aliases_of_delete,
     "state.patch": aliases_of_patch,
 }
-"""Of tools that change the state: which paths, rests on what is there."""
+"""Of tools that change or show the state: which paths, rests on what is there."""

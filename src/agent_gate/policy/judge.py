@@ -31,7 +31,7 @@ from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
 from agent_gate.policy.signature_ha import reaches_beyond
-from agent_gate.policy.state_aliases import is_wide
+from agent_gate.policy.state_aliases import is_read, is_wide
 
 JUDGING_EDITION = 2
 """Which way of judging is in force; the beginning of a run records it, so that the run can be judged again so."""
@@ -420,9 +420,10 @@ def _spoken(layer: str, match: Match, signature: str) -> layers.Answer:
         return layers.deny(layer, 1001, detail, f"mend `when: {rule.when}`", rule.pattern)
     why = f" ({rule.description})" if rule.description else ""
     if layer == "aliases" and is_wide(signature):
-        detail = f"it would change more paths than are told one by one, all of them `{shown(signature)}`, of which the"
+        does, remedy = ("shows", "read") if is_read(signature) else ("would change", "change")
+        detail = f"it {does} more paths than are told one by one, all of them `{shown(signature)}`, of which the"
         detail = f"{detail} {_name(match)} `{rule.pattern}`{why} denies some"
-        return layers.deny(layer, 1001, detail, "change fewer paths at a time", rule.pattern)
+        return layers.deny(layer, 1001, detail, f"{remedy} fewer paths at a time", rule.pattern)
     same = "it is the same as " if layer == "aliases" else ""
     which = f", which is denied by the {_name(match)}" if same else f" is denied by the {_name(match)}"
     return layers.deny(

@@ -51,6 +51,17 @@ def places_named(patch: Sequence[Mapping[str, Json]]) -> list[Place]:
     return named
 
 
+def places_read(patch: Sequence[Mapping[str, Json]]) -> list[Place]:
+    """What the operations of a patch name whose value they tell: what they copy, move or compare."""
+    named: list[Place] = []
+    for operation in patch:
+        if operation.get("op") == "test":
+            named += _places(operation, "path")
+        elif operation.get("op") in ("copy", "move"):
+            named += _places(operation, "from")
+    return named
+
+
 def _places(operation: Mapping[str, Json], *fields: str) -> list[Place]:
     return [place_of(pointer) for field in fields if isinstance(pointer := operation.get(field), str)]
 

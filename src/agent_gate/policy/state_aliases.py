@@ -1,18 +1,21 @@
-"""Alias signatures of what changes a project's state: `state.set({path})` for each path that would change."""
+"""Alias signatures of state tools: `state.set({path})` for what would change, `state.get({path})` for what is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX
+from agent_gate.model.limits import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX, STATE_READ_PATHS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.documents import ABSENT, Place, changed_places, index_of, place_of, pointer_to, value_at
 from agent_gate.policy.encoding import encoded_text
 
 _WIDE_END = "/*)"
 """In a path itself the star is encoded."""
+_READ = "state.get"
+EVERY_STATE = ("state.get()", f"{_READ}({_WIDE_END}")
+"""Of what shows an earlier state: nobody looks which paths that one has."""
 
 
 def is_wide(alias: str) -> bool:
@@ -23,6 +26,18 @@ def is_wide(alias: str) -> bool:
 def beginning_of(alias: str) -> str:
     """What all names begin with that a wide alias stands for."""
     return alias[: -len(_WIDE_END) + 1]
+
+
+def is_read(alias: str) -> bool:
+    return alias.startswith(f"{_READ}(")
+
+
+def aliases_of_get(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
+    """What lies below the path; the path itself is in the signature."""
+    place = place_of(args.get("path", ""))
+    if not isinstance(value_at(state, place), dict | list):  # most reads are of one value
+        return ()
+    return _aliases([], islice(_held(state, place), 1, None), place, _READ, STATE_READ_PATHS_MAX)
 
 
 def aliases_of_set(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
@@ -46,12 +61,24 @@ def aliases_of_delete(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
 
 
 def aliases_of_patch(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
-    from agent_gate.policy.patches import places_named  # noqa: PLC0415 -- jsonpatch, which few calls need
+    from agent_gate.policy.patches import places_named, places_read  # noqa: PLC0415 -- jsonpatch, which few calls need
 
     patch: Sequence[Mapping[str, Json]] = args["patch"]
     named = places_named(patch)
     # An element that comes or goes moves those behind it, so that what changes lies below what holds it.
-    return _aliases(named, _changes_of_patch(patch, state), _common([place[:-1] for place in named]))
+    changed = _aliases(named, _changes_of_patch(patch, state), _common([place[:-1] for place in named]))
+    return changed + _aliases_of_reading(places_read(patch), state)
+
+
+def _aliases_of_reading(places: Sequence[Place], state: Json) -> tuple[str, ...]:
+    """What a patch copies, moves or compares, its outcome tells, and whatever that holds."""
+    held = chain.from_iterable(_held(state, place) for place in places)
+    return _aliases(places, held, _common(places), _READ, STATE_READ_PATHS_MAX)
+
+
+def _held(state: Json, place: Place) -> Iterator[Place]:
+    """The place, and all that lies below it; nothing where the state has nothing there."""
+    return changed_places(ABSENT, value_at(state, place), place)
 
 
 def aliases_of_change(before: Json, after: Json) -> tuple[str, ...]:
@@ -78,15 +105,21 @@ def _changes_of_patch(patch: Sequence[Mapping[str, Json]], state: Json) -> Itera
     yield from changed_places(state, after)
 
 
-def _aliases(named: Sequence[Place], changed: Iterable[Place], common: Place) -> tuple[str, ...]:
+def _aliases(
+    named: Sequence[Place],
+    changed: Iterable[Place],
+    common: Place,
+    tool: str = "state.set",
+    places_max: int = STATE_PATHS_MAX,
+) -> tuple[str, ...]:
     """One for each place; where that would be too many, one for whatever lies below a place that holds them all."""
     found: dict[str, None] = {}
     left = STATE_PATHS_CHARS_MAX
     for place in chain(named, changed):
         left -= sum(map(len, place)) + 1
-        if left < 0 or len(found) == STATE_PATHS_MAX:
+        if left < 0 or len(found) == places_max:
             at = encoded_text("path", pointer_to(common))
-            below = f"state.set({at}{_WIDE_END}"
-            return (f"state.set({at})", below) if common in named else (below,)
-        found[f"state.set({encoded_text('path', pointer_to(place))})"] = None
+            below = f"{tool}({at}{_WIDE_END}"
+            return (f"{tool}({at})", below) if common in named else (below,)
+        found[f"{tool}({encoded_text('path', pointer_to(place))})"] = None
     return tuple(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from itertools import product
 
 import pytest
 from hypothesis import example, given
@@ -84,6 +85,16 @@ def test_text_that_was_written_out_stays_as_it_is(text: str) -> None:
     assert visible(shown) == shown
     lines = "\n".join(visible_lines(text)[0])
     assert "\n".join(visible_lines(lines)[0]) == lines
+
+
+def test_every_short_order_of_kinds_of_characters_is_drawn() -> None:
+    """A letter of each kind beside each other, isolates and blanks at every seam: none ends the drawing."""
+    kinds = "a \u05d0\u0663\u2068\u2069\u0301\u200b\n"
+    for text in map("".join, product(kinds, repeat=5)):
+        shown = visible(text)
+        assert visible(shown) == shown
+        lines = "\n".join(visible_lines(text)[0])
+        assert "\n".join(visible_lines(lines)[0]) == lines
 
 
 @given(TEXT)

@@ -17,11 +17,11 @@ from agent_gate.model.limits import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.aliases import aliases_of
-from agent_gate.policy.documents import changed_places, pointer_to
+from agent_gate.policy.documents import ABSENT, changed_places, place_of, pointer_to, value_at
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
-from agent_gate.policy.state_aliases import aliases_of_change, is_wide
+from agent_gate.policy.state_aliases import aliases_of_change, is_read, is_wide
 from agent_gate.services.state import StateService
 from tests.unit.policy.judging import judged, tool
 
@@ -64,13 +64,13 @@ def changed(before: Json, after: Json) -> set[str]:
     return {path for path in {*old, *new} if old.get(path, missing) != new.get(path, missing)}
 
 
-def name_of(path: str) -> str:
-    return f"state.set({encoded_text('path', path)})"
+def name_of(path: str, tool: str = "state.set") -> str:
+    return f"{tool}({encoded_text('path', path)})"
 
 
-def is_told(path: str, aliases: Sequence[str]) -> bool:
-    wide = [alias[:-2] for alias in aliases if is_wide(alias)]
-    return name_of(path) in aliases or any(name_of(path).startswith(beginning) for beginning in wide)
+def is_told(path: str, aliases: Sequence[str], tool: str = "state.set") -> bool:
+    wide, name = [alias[:-2] for alias in aliases if is_wide(alias)], name_of(path, tool)
+    return name in aliases or any(name.startswith(beginning) for beginning in wide)
 
 
 @given(STATES, CALLS)
@@ -94,9 +94,13 @@ def test_every_path_that_a_call_changes_is_one_of_its_names(state: Json, call: t
 
 
 @given(VALUES, VALUES)
+@example([None], {"a": None, "0": None})
 def test_of_a_whole_new_state_every_path_that_changes_is_told(before: Json, after: Json) -> None:
-    assert set(map(pointer_to, changed_places(before, after))) == changed(before, after)
-    assert set(aliases_of_change(before, after)) == set(map(name_of, changed(before, after)))
+    told, differ = set(map(pointer_to, changed_places(before, after))), changed(before, after)
+    assert told >= differ
+    # Where a list becomes an object, its first element is another thing than the member `0`.
+    assert all(path.rpartition("/")[0] in told for path in told - differ)
+    assert set(aliases_of_change(before, after)) == set(map(name_of, told))
 
 
 @given(STATES, st.lists(OPERATIONS, max_size=5))
@@ -135,7 +139,22 @@ def test_too_many_paths_are_told_as_all_that_lies_below_one(
     name: str, args: Mapping[str, Json], state: Json, at: str
 ) -> None:
     below = f"state.set({at}/*)"
-    assert aliases_of(name, args, state) == ((name_of(at), below) if args.get("path") == at else (below,))
+    changing = tuple(alias for alias in aliases_of(name, args, state) if not is_read(alias))
+    assert changing == ((name_of(at), below) if args.get("path") == at else (below,))
+
+
+@given(STATES, st.sampled_from(["", "/a", "/b", "/a/b", "/a/0", "/c/-"]))
+def test_every_path_that_a_read_shows_is_one_of_its_names(state: Json, path: str) -> None:
+    shown = value_at(state, place_of(path))
+    below = set() if shown is ABSENT else {f"{path}{one}" for one in written_out(shown) if one}
+    aliases = aliases_of("state.get", {"path": path}, state)
+    assert [one for one in below if not is_told(one, aliases, "state.get")] == []
+
+
+def test_an_operation_that_is_none_has_no_names_and_is_no_fault() -> None:
+    odd: list[Json] = [[], {}, None, 1, "no"]
+    for op in odd:
+        assert aliases_of("state.patch", {"patch": [{"op": op, "path": [], "from": {}}]}, {}) == ()
 
 
 @pytest.mark.parametrize(

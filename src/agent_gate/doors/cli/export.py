@@ -49,7 +49,7 @@ def export(
     with reading(db) as reader, closing(_generator(lines_of(reader, project=project, run_id=run))) as lines:
         if output is None:
             for line in lines:
-                screen.write(line.decode())
+                screen.write_json(line.decode())
             return Exit.SUCCESS
         with screen.working("exporting") as told:
             count = _write(output, _counted(lines, told))

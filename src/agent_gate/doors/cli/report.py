@@ -53,7 +53,7 @@ def report(
         return Exit.SUCCESS
     text = render(built) if wanted is Format.HTML else screen.encoded(built, indent=True) + "\n"
     if output is None:
-        screen.write(text)
+        screen.write(text) if wanted is Format.HTML else screen.write_json(text)
     else:
         _write(output, text)
     return Exit.SUCCESS

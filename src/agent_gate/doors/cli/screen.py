@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from agent_gate.model.invisible import is_invisible
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible, visible_difference
@@ -115,11 +116,24 @@ def write(text: str) -> None:
 
 def print_json(value: Json) -> None:
     """One JSON document; spread over lines where a person looks at it."""
-    write(encoded(value, indent=on_terminal(sys.stdout)) + "\n")
+    write_json(encoded(value, indent=on_terminal(sys.stdout)) + "\n")
 
 
 def print_json_line(value: Json) -> None:
-    write(encoded(value) + "\n")
+    write_json(encoded(value) + "\n")
+
+
+def write_json(text: str) -> None:
+    """On a terminal, characters that it would obey or not show are escaped: to a machine that is the same JSON."""
+    write(_escaped(text) if on_terminal(sys.stdout) else text)
+
+
+def _escaped(text: str) -> str:
+    import json
+
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(json.dumps(c)[1:-1] if (c > "~" and is_invisible(c)) else c for c in text)
 
 
 def encoded(value: Json, *, indent: bool = False) -> str:
