@@ -90,3 +90,13 @@ def test_zeros_before_a_signed_line_are_no_loss_of_power_but_a_forgery(files: Le
     assert refused.value.code == 5004
     files.anchor.write_bytes(begin + zeros + b"\n" + first)
     assert anchors.read(files.anchor, key) == {}
+
+
+def test_a_key_that_is_lost_is_not_replaced_while_its_anchor_is_there(files: LedgerFiles) -> None:
+    """A new key would bless whatever the database says now."""
+    Anchor(files, AnchorKey.of(files)).begin_if_new("t")
+    files.anchor_key.unlink()
+    with pytest.raises(StorageError, match=r"the key of .* is gone") as refused:
+        AnchorKey.of(files)
+    assert refused.value.code == 5004
+    assert not files.anchor_key.exists()
