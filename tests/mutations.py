@@ -170,6 +170,12 @@ def covering(kept: Path, tests: Sequence[str]) -> dict[tuple[str, int], list[str
     return by_line
 
 
+def _tests_of(mutant: Mutant, by_line: dict[tuple[str, int], list[str]]) -> list[str]:
+    """Of the last executed line up to it: a statement of several lines counts where it begins."""
+    lines = [line for file, line in by_line if file == mutant.file and line <= mutant.line]
+    return by_line[mutant.file, max(lines)] if lines else []
+
+
 def is_found(mutant: Mutant, tests: Sequence[str], copied: Path) -> bool:
     """Whether a test fails, or none comes to its end."""
     file = copied / "agent_gate" / mutant.file
@@ -192,7 +198,7 @@ def tried(chosen: Sequence[Mutant], by_line: dict[tuple[str, int], list[str]]) -
         copied = Path(directory) / "src"
         shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__"))
         for mutant in chosen:
-            tests = by_line.get((mutant.file, mutant.line), [])[:TESTS_EACH_MAX]
+            tests = _tests_of(mutant, by_line)[:TESTS_EACH_MAX]
             became = "not executed" if not tests else "found" if is_found(mutant, tests, copied) else "survived"
             score[became].append(mutant.name)
             print(f"{became:12}  {mutant.name}", flush=True)

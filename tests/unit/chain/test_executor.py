@@ -303,3 +303,17 @@ async def test_a_policy_that_failed_is_told_in_its_own_words_or_by_what_it_repor
         assert response.message == f"policy `broken` failed: {told}"
     else:
         assert response.failures == [Failure("broken", told)]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_a_context_may_be_as_large_as_the_bounds_and_not_a_byte_larger(over: int) -> None:
+    bounds = Bounds(body_bytes_max=10, state_bytes_max=RequestContext.create(state={"k": "v"}).state.size_bytes())
+    for context in (
+        RequestContext.create(body=b"x" * (10 + over)),
+        RequestContext.create(state={"k": "v" * (1 + over)}),
+    ):
+        if over:
+            with pytest.raises(InvalidRequest, match="size exceeds limit"):
+                await run((passing(), "deny"), context=context, bounds=bounds)
+        else:
+            assert (await run((passing(), "deny"), context=context, bounds=bounds)).passes
