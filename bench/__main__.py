@@ -18,8 +18,8 @@ from bench.figure import Figure
 
 HERE = Path(__file__).parent
 PARTS = (
-    "rules", "paths", "urls", "commands", "transactions", "chain", "policy_agent", "ledger", "runs", "trial", "answers",
-    "drawing", "server", "home_assistant", "stalls", "startup",
+    "rules", "paths", "urls", "commands", "transactions", "chain", "policy_agent", "ledger", "views", "runs", "trial",
+    "answers", "drawing", "server", "home_assistant", "stalls", "startup",
 )  # fmt: skip
 
 

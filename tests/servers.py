@@ -92,7 +92,9 @@ class Served:
 
 
 def a_hall_of(gate: Gate, db: Path, config: Config) -> Hall:
-    return Hall(gate, Desk(gate), Mailbox(gate), Identities(config), config, db)
+    identities = Identities(config)
+    mailbox = Mailbox(gate, identities.agents)
+    return Hall(gate, Desk(gate, mailbox), mailbox, identities, config, db)
 
 
 @asynccontextmanager

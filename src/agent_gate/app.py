@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hmac
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agent_gate.bindings.commit.recovery import finisher
@@ -36,8 +38,9 @@ from agent_gate.plugins import hands_of, installed, started
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.policy_watch import PolicyWatch, record_policy, record_tools
-from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service
+from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
 from agent_gate.runtime import Gate
+from agent_gate.sandbox.choice import Choice
 from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.filesystem import FilesystemService
@@ -81,12 +84,14 @@ async def open_gate(
     working_dir: str | Path | None = None,
     own_files: Sequence[str | Path] = (),
     protected_files: Sequence[str | Path] = (),
-    services: Iterable[Service] | None = None,
+    services: Iterable[Service | ToolProvider] | None = None,
     outbound: Outbound | None = None,
     home_assistant: HomeAssistantConfig | None = None,
+    home_assistant_now: Callable[[], HomeAssistantConfig | None] | None = None,
     hide: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
     ids: Ids | None = None,
+    only_simulates: bool = False,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
 
@@ -96,7 +101,9 @@ async def open_gate(
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
     `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
-    there from then on, also while it cannot be reached. `hide` is told each secret that is found on the way.
+    there from then on, also while it cannot be reached; `home_assistant_now` reads that again, where its token may be
+    replaced in a file. `hide` is told each secret that is found on the way.
+    A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
@@ -106,10 +113,14 @@ async def open_gate(
     registry = ToolRegistry(hand_of(offered, standing.working_dir) for offered in tools)
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
+        if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
+            db = Path(stack.enter_context(TemporaryDirectory(prefix="agent-gate-")), Path(DEFAULT_LEDGER).name)
         notes = str(LedgerFiles(Path(db)).directory)
         ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
-        standing.note()
+        if not only_simulates:
+            standing.note()
+        choice = Choice()
         contacts = ContactsService(ledger, ledger.secret, clock, ids)
         ours: list[Service] = [
             contacts,
@@ -117,10 +128,10 @@ async def open_gate(
             StateService(),
             RevertService(ledger, registry.find),
             RecordService(PastStates(db)),
-            FilesystemService(standing.resolver()),
+            FilesystemService(standing.resolver(), place_for_copies=choice.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
-            ShellService(standing.working_dir, standing.resolver(), standing.look, notes=notes),
-            *_home(home_assistant, contacts, ledger, clock, hide),
+            ShellService(standing.working_dir, standing.resolver(), standing.look, choice, notes),
+            *_home(home_assistant, contacts, ledger, clock, ids, hide, home_assistant_now),
         ]
         theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
@@ -130,8 +141,9 @@ async def open_gate(
         gate = wire(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s)
         gate.services = running
         stack.push_async_callback(gate.close)
-        await record_policy(gate, judge)
-        await record_tools(gate)
+        if not only_simulates:
+            await record_policy(gate, judge)
+            await record_tools(gate)
         if watch:
             watch.start(gate)
             stack.push_async_callback(watch.stop)
@@ -143,14 +155,16 @@ def _home(
     contacts: ContactsService,
     ledger: Ledger,
     clock: Clock,
+    ids: Ids,
     hide: Callable[[str], None],
+    settings_now: Callable[[], HomeAssistantConfig | None] | None,
 ) -> Sequence[Service]:
     if settings is None:
         return ()
     # Its libraries take a tenth of a second, which only those pay who have a home.
     from agent_gate.services.home_assistant.service import HomeAssistantService
 
-    return (HomeAssistantService(settings, contacts, ledger, clock, hide=hide),)
+    return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide, settings_now=settings_now),)
 
 
 class Standing:

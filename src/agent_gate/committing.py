@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agent_gate.model.approval import WRITTEN, Question
 from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
-from agent_gate.model.ending import OUTCOME_UNKNOWN, Ending, Output
+from agent_gate.model.ending import OUTCOME_UNKNOWN, WRITES_STAY, Ending, Output
 from agent_gate.model.entry import Applied, Committed, NotOpen
 from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import SIGNATURES_MAX, WAITING_PROPOSALS_MAX
@@ -20,7 +20,7 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.passage import Passage, covers, refusal
 from agent_gate.pipeline.admit import closed_problem
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.pipeline.perform import PREVIEWED, with_output
+from agent_gate.pipeline.perform import with_output
 from agent_gate.policy.changes import write_signature
 from agent_gate.ports import Judge, Ledger, Prepared, Proposal
 from agent_gate.stages import Stages
@@ -50,7 +50,7 @@ class Committing:
         try:
             told = with_output(proposal.result)
             if not proposal.changes and proposal.problem is None:
-                return told, verdict
+                return _failed_or(told, proposal), verdict
             if told.problem is not None:
                 return replace(told, files=tuple(proposal.changes)), verdict
             if proposal.problem is not None:
@@ -59,6 +59,8 @@ class Committing:
             if problem is not None:
                 return _told(problem, proposal, told.output), judged
             problem = await self._commit(passage, prepared, verdict, proposal, told.output)
+            if problem is None and proposal.failure is not None:
+                return replace(_told(proposal.failure, proposal, told.output), message=WRITES_STAY), verdict
             return _told(problem, proposal, told.output), verdict
         finally:
             await proposal.discard()
@@ -69,14 +71,15 @@ class Committing:
             shown = {**proposal.result, "changes": await proposal.shown()}
             output = with_output(shown).output
             if prepared.call.resources.get("writes") == "direct":
-                message = f"{PREVIEWED}; for good it would write to the disk itself, judged by nobody"
-                return replace(_told(proposal.problem, proposal, output), message=message)
+                message = "for good it would write to the disk itself, judged by nobody"
+                problem = proposal.problem or await _carried(proposal) or proposal.failure
+                return replace(_told(problem, proposal, output), message=message)
             judged = self._decide(prepared, verdict, proposal)
-            problem = proposal.problem or judged.problem
+            problem = proposal.problem or judged.problem or await _carried(proposal)
             if problem is None and judged.decision is Decision.ASK:
                 message = "a person would have to agree to what it writes"
                 return Ending(Status.PENDING_APPROVAL, output=output, message=message, files=tuple(proposal.changes))
-            return replace(_told(problem, proposal, output), message="" if problem else PREVIEWED)
+            return _told(problem or proposal.failure, proposal, output)
         finally:
             await proposal.discard()
 
@@ -167,6 +170,22 @@ def _told(problem: Problem | None, proposal: Proposal, output: Output | None) ->
         return Ending(Status.UNKNOWN, problem, output, acted=True, files=files)
     status = Status.EXPIRED if problem.code == 1016 else Status.DENIED if problem.code < 2000 else Status.ERROR
     return Ending(status, problem, output, acted=True, files=files)
+
+
+async def _carried(proposal: Proposal) -> Problem | None:
+    """Why later steps of the simulation cannot find what was written."""
+    try:
+        await proposal.carry()
+    except GateError as error:
+        return error.problem.at("perform")
+    return None
+
+
+def _failed_or(told: Ending, proposal: Proposal) -> Ending:
+    """Where nothing was written: a failure of the command's own, else what it told."""
+    if told.problem is not None or proposal.failure is None:
+        return told
+    return _told(proposal.failure, proposal, told.output)
 
 
 def _were_shown(proposal: Proposal, call: BoundCall) -> bool:

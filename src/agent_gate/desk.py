@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from agent_gate.model.approval import Approver, GrantTerms, Question
 from agent_gate.model.codec import canonical
@@ -20,13 +21,23 @@ class OpenQuestion:
     question: Question
     approved_by: tuple[str, ...] = ()
     """Who has agreed so far, where more than one must."""
+    unattended: str = ""
+    """Where the process that holds the call is gone: that, and what would come of a yes."""
+
+
+class Successor(Protocol):
+    """Who can go on with a call whose process is gone."""
+
+    async def could_take_over(self, question: Question) -> bool: ...
+
+    async def take_over(self, question: Question) -> bool: ...
 
 
 class Desk:
     """What every approvers' door does; entitlement is checked behind it, identity in front of it."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._ledger = gate, gate.ledger
+    def __init__(self, gate: Gate, successor: Successor | None = None) -> None:
+        self._gate, self._ledger, self._successor = gate, gate.ledger, successor
 
     async def questions(self) -> list[OpenQuestion]:
         """The questions that can still be answered, oldest first."""
@@ -41,7 +52,21 @@ class Desk:
         found = await self._ledger.question(call_id)
         if found is None or found[1] is not None or found[0].left_s(self._gate.clock) <= 0:
             return None
-        return OpenQuestion(found[0], found[2])
+        return OpenQuestion(found[0], found[2], await self.unattended(found[0]))
+
+    async def unattended(self, question: Question) -> str:
+        """What whoever answers has to know where the process that holds the call is gone; empty where it is there."""
+        if await self._ledger.abandoned_by(question.call_id) in (None, self._ledger.instance):
+            return ""
+        if question.has_run:
+            return "The process that keeps what the command wrote is gone: nothing will be written."
+        if self._successor and await self._successor.could_take_over(question):
+            return "The process that asked is gone. If you allow it, this server performs it."
+        until = f"{iso(question.expires_at)[:16]}Z"
+        return (
+            "The process that asked is gone: nobody is there to perform it. A yes helps only if"
+            f" {question.agent_id} makes the same call again before {until}; else it expires."
+        )
 
     async def answer(
         self,
@@ -52,9 +77,17 @@ class Desk:
         nonce: str | None = None,
         note: str = "",
         grant: GrantTerms | None = None,
-    ) -> None:
-        """Raises GateError where the answer does not count: 6003, 1016, 2002; that is recorded as well."""
+    ) -> str:
+        """What comes of a yes where the process that holds the call is gone, as `unattended` says it; else nothing.
+
+        Raises GateError where the answer does not count: 6003, 1016, 2002; that is recorded as well.
+        """
+        found = await self._ledger.question(call_id) if approve else None
+        unattended = await self.unattended(found[0]) if found else ""
         await self._gate.answer(call_id, approve=approve, by=by, nonce=nonce, note=note, grant=grant)
+        if found and unattended and self._successor and await self._successor.could_take_over(found[0]):
+            await self._successor.take_over(found[0])
+        return unattended
 
     async def grants(self) -> Sequence[Grant]:
         """Those that can still be used."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_gate.model.approval import Question
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import GATE_PROJECT, Entry, LeaveResult, TakeResults, Work
+from agent_gate.model.entry import GATE_PROJECT, LeaveResult, TakeResults, Work
 from agent_gate.model.limits import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
@@ -19,8 +19,9 @@ from agent_gate.runtime import Gate
 class Mailbox:
     """One for each server; what it holds is in the ledger."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._ledger = gate, gate.ledger
+    def __init__(self, gate: Gate, agents: Mapping[str, Agent] | None = None) -> None:
+        """`agents` are those whose calls this process may go on with where theirs is gone."""
+        self._gate, self._ledger, self._agents = gate, gate.ledger, agents or {}
 
     async def count(self, agent: Agent) -> int:
         return await self._ledger.waiting_results_count(agent.id)
@@ -61,17 +62,31 @@ class Mailbox:
         """
         taken = 0
         for question in await self._ledger.unsettled_questions():
-            agent = agents.get(question.agent_id)
-            request = agent and self._request(agent, question, await self._ledger.entries_of(question.call_id))
-            if request and await self._ledger.abandoned_by(question.call_id):
+            request = await self._request(question, agents)
+            if request and request.door != STDIO_DOOR and await self._ledger.abandoned_by(question.call_id):
                 taken += await self._gate.take_over(request, question.call_id)
         return taken
 
-    def _request(self, agent: Agent, question: Question, entries: Sequence[Entry]) -> CallRequest | None:
-        """The wish as the first entry tells it; None where it came in by no server's door, or cannot be told."""
+    async def could_take_over(self, question: Question) -> bool:
+        """Whether this process would do the very thing that a person is asked about.
+
+        A process that served one agent stood somewhere else, perhaps: what is bound here must be what was shown.
+        """
+        request = await self._request(question, self._agents)
+        return request is not None and await self._gate.bound_hash(request) == question.bound_hash
+
+    async def take_over(self, question: Question) -> bool:
+        """Go on with a call that a person agreed to, whose process is gone; its outcome waits for the agent."""
+        request = await self._request(question, self._agents)
+        return request is not None and await self._gate.take_over(request, question.call_id)
+
+    async def _request(self, question: Question, agents: Mapping[str, Agent]) -> CallRequest | None:
+        """The wish as the first entry tells it; None where it came in by no door, or cannot be told."""
+        agent, hand = agents.get(question.agent_id), self._gate.tools.find(question.tool)
+        entries = await self._ledger.entries_of(question.call_id)
         told: Mapping[str, Any] = next((restore(e.body) for e in entries if e.kind == "held" and e.body), {})
-        hand = self._gate.tools.find(question.tool)
-        if told.get("door", STDIO_DOOR) == STDIO_DOOR or hand is None or hand.declaration.secret & question.args.keys():
+        secret = hand.declaration.secret if hand else frozenset()
+        if agent is None or hand is None or question.has_run or "door" not in told or secret & question.args.keys():
             return None
         facts = told.get("facts", {})
         return CallRequest(

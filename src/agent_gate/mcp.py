@@ -17,9 +17,8 @@ import uvloop
 from agent_gate.app import Standing, open_gate
 from agent_gate.bindings.ownership import Named, named_by
 from agent_gate.bindings.surroundings import real_directory
-from agent_gate.chain.configured import OUTBOUND, check_chains, refs_of, registry_of
-from agent_gate.chain.executor import Bounds
-from agent_gate.config import Config, load_config, load_policy
+from agent_gate.chain.configured import check_chains
+from agent_gate.config import Config, HomeAssistantConfig, load_config, load_policy
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
@@ -34,7 +33,7 @@ from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S, MCP_WAIT_S
 from agent_gate.policy_watch import PolicyWatch
 from agent_gate.runtime import Gate
-from agent_gate.services.http.outbound import Outbound
+from agent_gate.services.http.outbound import outbound_of
 from agent_gate.system import SystemClock
 from agent_gate.toolkit.threads import POOL
 
@@ -70,13 +69,9 @@ def settings_of(
     if config_path is None:
         agent = Agent(agent_id or _own_name(), projects=("*",))
         return Settings(policy_path, db or Path(DEFAULT_LEDGER), agent, project=project or "default", wait_s=wait_s)
-    config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
-    if config.storage.type != "sqlite" and db is None:
-        raise ConfigError(
-            f"storage.type: `{config.storage.type}` is not in this release", suggestion="write `type: sqlite`"
-        )
+    config = load_config(config_path, for_agents=False, check=partial(check_chains, clock=SystemClock()))
     identities = Identities(config)
-    agent = _agent_of(identities, agent_id)
+    agent = _agent_of(identities, agent_id) if config.agents else _unnamed(config, agent_id)
     return Settings(
         policy_path,
         db or Path(config.storage.path),
@@ -106,6 +101,17 @@ def _agent_of(identities: Identities, agent_id: str | None) -> Agent:
     if len(identities.agents) > 1:
         raise ConfigError("agents: which of them speaks here is not said", suggestion=f"name one by --agent: {names}")
     return next(iter(identities.agents.values()))
+
+
+def _unnamed(config: Config, agent_id: str | None) -> Agent:
+    """Who speaks where the configuration names no agents: the same as without one, within its limits."""
+    limits = config.rate_limit
+    return Agent(
+        agent_id or _own_name(),
+        projects=("*",),
+        requests_per_minute=limits.max_requests_per_minute,
+        max_pending_approvals=limits.max_pending_approvals,
+    )
 
 
 def _approvers_of(config: Config, identities: Identities) -> tuple[Approver, ...]:
@@ -176,8 +182,9 @@ async def gate_of(settings: Settings, hide: Callable[[str], None]) -> AsyncItera
         approval_timeout_s=config.approval_timeout if config else APPROVAL_TIMEOUT_S,
         own_files=settings.own_files.secret,
         protected_files=settings.own_files.protected,
-        outbound=_outbound_of(config) if config else None,
+        outbound=outbound_of(config, POOL, SystemClock()) if config else None,
         home_assistant=config.services.homeassistant if config else None,
+        home_assistant_now=partial(_home_now, settings.config_path) if settings.config_path else None,
         hide=hide,
     ) as gate:
         if config is not None:
@@ -185,12 +192,8 @@ async def gate_of(settings: Settings, hide: Callable[[str], None]) -> AsyncItera
         yield gate
 
 
-def _outbound_of(config: Config) -> Outbound | None:
-    """Its policies know no gate: calls of tools are judged already."""
-    if OUTBOUND not in config.chains:
-        return None
-    bounds = Bounds.of(config.policy_agent) if config.policy_agent else Bounds()
-    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(config.policies, SystemClock()), POOL, bounds)
+def _home_now(config_path: Path) -> HomeAssistantConfig | None:
+    return load_config(config_path, for_agents=False).services.homeassistant
 
 
 async def _create_project(config: Config, gate: Gate, name: str) -> None:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, TypeAlias, TypeVar
 
 from msgspec import structs
 
+from agent_gate.bindings.copies import Copies
+from agent_gate.config.plan_steps import check_steps
 from agent_gate.imagining import Imagined
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
-from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
-from agent_gate.model.errors import PlanValidationError, Problem, StorageError
+from agent_gate.model.entry import GATE_PROJECT, Applied, Committed, Draft, Kind, Work
+from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
-from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.outcome import NOT_KNOWN, ONLY_JUDGED, Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import References
 from agent_gate.model.tool import Json, Mode
@@ -68,36 +69,19 @@ async def run_plan(
 ) -> RunResult:
     """Run every step in order; earlier steps stay when a later one is refused.
 
+    PlanValidationError where a step could never be made as it is written: all are checked before the first.
+
     Who cancels it ends the step that runs: that step and the run are settled before the cancelling goes on.
 
     Simulating writes nothing; it goes on past a step that a person would have to agree to, and `with_previews` it runs
-    commands on copies of the files that they would change, to show the changes. `shows_state` is off for agents.
+    commands, and writes files, on copies that are carried from step to step, to show the changes. `shows_state` is off
+    for agents. Each outcome's `simulation` says what was done with its step.
     """
-    _refuse_unknown_tools(gate, plan)
+    check_steps(plan, gate.tools)
     run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step)
     if simulate:
         return await run.simulate(with_reads, with_previews, shows_state, fail_fast)
     return await run.perform(fail_fast)
-
-
-_OF_A_SERVICE = "it comes with services.homeassistant of the configuration; name that with `-c config.yaml`"
-
-
-def _refuse_unknown_tools(gate: Gate, plan: Plan) -> None:
-    for index, step in enumerate(plan.steps):
-        if gate.tools.find(step.tool) is None:
-            is_of_a_service = gate.tools.missing(step.tool).code == 2006
-            names = [hand.declaration.name for hand in gate.tools.all()]
-            raise PlanValidationError(
-                f"steps[{index}].tool: `{step.tool}` is not a tool here",
-                code=3003,
-                suggestion=_OF_A_SERVICE if is_of_a_service else _nearest(step.tool, names),
-            )
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    near = get_close_matches(name, names, n=1, cutoff=0.7)
-    return f"did you mean `{near[0]}`?" if near else f"tools here are {', '.join(sorted(names)[:50])}"
 
 
 class _Run:
@@ -119,6 +103,8 @@ class _Run:
         self._data: dict[str, Json] = {}
         """What earlier steps with an id reached."""
         self._begun = False
+        self._recorded_in = project
+        """The project whose chain the run is written to: the gate's own where it may not be, or is not there."""
         self._bytes_left: float = math.inf if self._is_the_owners() else RUN_RESULTS_BYTES_MAX
         timeout_s = gate.judge.policy.global_timeout_seconds
         self._deadline = None if timeout_s is None else gate.clock.monotonic() + timeout_s
@@ -165,6 +151,16 @@ class _Run:
         problem = self._too_many_steps()
         if problem:
             return RunResult(self._run_id, "failed", (), problem)
+        copies = Copies() if with_previews else None
+        try:
+            return await self._simulate(with_reads, with_previews, shows_state, fail_fast, copies)
+        finally:
+            if copies is not None:
+                await _in_any_case(asyncio.to_thread(copies.close))
+
+    async def _simulate(
+        self, with_reads: bool, with_previews: bool, shows_state: bool, fail_fast: bool, copies: Copies | None
+    ) -> RunResult:
         so_far: Imagined | None = None
         for index, step in enumerate(self._plan.steps):
             if self._bytes_left < 0:
@@ -177,7 +173,12 @@ class _Run:
             else:
                 request = self._request(index, step, args)
                 outcome, so_far = await self._gate.simulate(
-                    request, so_far, with_reads=with_reads, with_previews=with_previews, shows_state=shows_state
+                    request,
+                    so_far,
+                    with_reads=with_reads,
+                    with_previews=with_previews,
+                    shows_state=shows_state,
+                    copies=copies,
                 )
             self._reached(index, step, outcome)
             if fail_fast and outcome.status not in (Status.SUCCESS, Status.UNKNOWN, Status.PENDING_APPROVAL):
@@ -189,7 +190,8 @@ class _Run:
         self._bytes_left -= weight(
             [outcome.data, outcome.state_diff and list(outcome.state_diff)], RUN_RESULTS_BYTES_MAX
         )
-        if step.id and outcome.ok and outcome.data is not None:
+        # What is shown of a step that was only judged is not what it would reach.
+        if step.id and outcome.ok and outcome.data is not None and outcome.simulation != ONLY_JUDGED:
             self._data[step.id] = outcome.data
         if self._on_step:
             self._on_step(index, step, outcome)
@@ -236,9 +238,12 @@ class _Run:
         )
 
     async def _begin(self) -> None:
-        """Write that the run begins; in a project that is not there for this agent only the refusals are written."""
-        if not self._agent.may_use(self._project):
-            return
+        """Write that the run begins.
+
+        In a project that is not there for this agent its steps will be refused, and it is written where that is.
+        """
+        if not self._agent.may_use(self._project) or await self._gate.ledger.head(self._project) is None:
+            self._recorded_in = GATE_PROJECT
         judge, plan_json = self._gate.judge, canonical(self._recorded_plan().to_json())
         plan_hash = sha256_hex(plan_json)
         body = {
@@ -252,7 +257,7 @@ class _Run:
             "total_steps": len(self._plan.steps),
         }
         blobs = ((plan_hash, plan_json), (judge.policy_hash, canonical(dict(judge.policy.source))))
-        work = Work(self._project, opens=("run", self._run_id), blobs=blobs)
+        work = Work(self._recorded_in, opens=("run", self._run_id), blobs=blobs)
         self._begun = isinstance(await self._write(body, "running", work), Applied)
 
     def _recorded_plan(self) -> Plan:
@@ -274,13 +279,21 @@ class _Run:
             "denied_steps": sum(outcome.status in (Status.DENIED, Status.EXPIRED) for outcome in outcomes),
             "failed_steps": sum(outcome.status in (Status.ERROR, Status.UNKNOWN) for outcome in outcomes),
         }
-        if problem:
-            body["error"] = problem.to_json()
+        told = problem or (outcomes[0].error if self._recorded_in != self._project and outcomes else None)
+        if told:
+            body["error"] = told.to_json()
         try:
-            await self._write(body, status, Work(self._project, closes=self._run_id))
+            if unrecorded := await self._unrecorded():
+                body["unrecorded_steps"] = unrecorded
+            await self._write(body, status, Work(self._recorded_in, closes=self._run_id))
         except StorageError as error:
             status, problem = "failed", error.problem.at("settle")
         return RunResult(self._run_id, status, outcomes, problem)
+
+    async def _unrecorded(self) -> int:
+        """How many steps ended so that the ledger does not say how, or not yet."""
+        failed = [one.call_id for one in self._outcomes if one.status in (Status.ERROR, Status.UNKNOWN)]
+        return sum([not await self._gate.ledger.entries_of(call_id, "settled") for call_id in failed])
 
     async def _write(self, body: Mapping[str, Json], status: str, work: Work) -> Committed:
         draft = Draft(
@@ -297,9 +310,9 @@ class _Run:
 def _simulated(missing: Problem) -> Outcome:
     """Of a step whose arguments nobody has: what an earlier one would have reached is unknown, not wrong."""
     if missing.code != UNREACHED:
-        return Outcome(call_id="", status=Status.ERROR, error=missing, simulated=True)
+        return Outcome(call_id="", status=Status.ERROR, error=missing, simulated=True, simulation=ONLY_JUDGED)
     unknown = replace(missing, code=2007, suggestion="")
-    return Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True)
+    return Outcome(call_id="", status=Status.UNKNOWN, error=unknown, simulated=True, simulation=NOT_KNOWN)
 
 
 async def _in_any_case(work: Coroutine[Any, Any, Result]) -> Result:

@@ -5,14 +5,59 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import entry_points
+from typing import Any, cast
 
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Hand, Service, Transition
+from agent_gate.ports import Hand, Service, ToolProvider, Transition
 from agent_gate.toolkit import make_hand
 
 GROUP = "agent_gate.services"
+_REQUIRED = ("tools", "execute")
+_OPTIONAL = ("name", "dependencies", "start", "health_check", "close")
+
+
+class _Completed:
+    """A service with a default for each thing that it does not have: it is well, and has nothing to start or close."""
+
+    def __init__(self, service: ToolProvider) -> None:
+        self._service = service
+        self.name: str = getattr(service, "name", None) or type(service).__name__.removesuffix("Service").lower()
+        self.dependencies: Sequence[str] = getattr(service, "dependencies", ())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._service, name)
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return self._service.tools()
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
+        return await self._service.execute(tool_name, args)
+
+    async def start(self) -> None:
+        if hasattr(self._service, "start"):
+            await self._service.start()
+
+    async def health_check(self) -> bool:
+        return bool(await self._service.health_check()) if hasattr(self._service, "health_check") else True
+
+    async def close(self) -> None:
+        if hasattr(self._service, "close"):
+            await self._service.close()
+
+
+def completed(service: ToolProvider | Service) -> Service:
+    """The service with everything that a gate asks of one; ConfigError where it could do nothing."""
+    missing = [f"`{name}`" for name in _REQUIRED if not callable(getattr(service, name, None))]
+    if missing:
+        named = getattr(service, "name", None) or type(service).__name__
+        raise ConfigError(
+            f"the service `{named}` has no {' and no '.join(missing)}",
+            suggestion="a service says its tools() and does them by execute(tool_name, args)",
+        )
+    is_whole = all(hasattr(service, name) for name in _OPTIONAL)
+    return cast("Service", service) if is_whole else _Completed(service)
 
 
 def installed() -> list[Service]:
@@ -20,7 +65,9 @@ def installed() -> list[Service]:
     services: list[Service] = []
     for point in entry_points(group=GROUP):
         try:
-            services.append(point.load()())
+            services.append(completed(point.load()()))
+        except ConfigError:
+            raise
         except Exception as error:
             raise ConfigError(
                 f"the service `{point.name}` of `{point.value}` cannot be loaded: {type(error).__name__}: {error}",
@@ -51,9 +98,9 @@ def _by_execute(service: Service, tool: ToolDeclaration) -> object:
 
 
 @asynccontextmanager
-async def started(services: Iterable[Service]) -> AsyncIterator[Sequence[Service]]:
+async def started(services: Iterable[Service | ToolProvider]) -> AsyncIterator[Sequence[Service]]:
     """All of them, started; what was started is closed, also where a later one fails."""
-    ordered = in_order(list(services))
+    ordered = in_order([completed(service) for service in services])
     async with AsyncExitStack() as stack:
         for service in ordered:
             await service.start()

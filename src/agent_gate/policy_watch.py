@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 
 async def record_policy(gate: Gate, judge: Judge) -> None:
     """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
-    for warning in warnings_of(judge.policy):
+    tools = {hand.declaration.name: hand.declaration for hand in gate.tools.all()}
+    for warning in warnings_of(judge.policy, tools):
         _log.warning("%s", warning)
     ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:

@@ -20,6 +20,7 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.undone import Undone
 from agent_gate.model.verdict import Requirement, Verdict
 
 
@@ -38,6 +39,10 @@ class Judge(Protocol):
     def decide_changes(
         self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
     ) -> Verdict: ...
+
+    def withheld(
+        self, bound: BoundCall, facts: Facts, tool: ToolDeclaration, beginning: str
+    ) -> Callable[[str], bool] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +188,14 @@ class ServiceHandler(Protocol):
     async def close(self) -> None: ...
 
 
+class ToolProvider(Protocol):
+    """The least that a service is; whatever else it does not have gets a default when it is started."""
+
+    def tools(self) -> Sequence[ToolDeclaration]: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
+
+
 class Service(ServiceHandler, Protocol):
     """A provider of tools with a life cycle."""
 
@@ -254,6 +267,10 @@ class Ledger(Protocol):
         ...
 
     async def entries_of(self, call_id: str, kind: str | None = None) -> Sequence[Entry]: ...
+
+    async def undone(self, project: str, call_id: str) -> Undone | None:
+        """By which call another was undone, or is being."""
+        ...
 
     async def used(self, project: str, charge: Charge) -> float: ...
 
@@ -379,7 +396,7 @@ class Moved(ToolError):
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
-Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Proposal"]]
+Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Failed | Proposal"]]
 """Does what was bound and gives the result, or a proposal of what is to be done.
 
 As a preview it tells what the act would come to, and leaves the world as it is; ToolError 2006 where it cannot.
@@ -400,6 +417,13 @@ FinishCommit: TypeAlias = Callable[[str, bytes | None], FinishedCommit]
 """By call and journal; without a journal nothing was begun, and what was staged is removed."""
 
 
+class Failed(Struct, frozen=True):
+    """An act that went to its end and did not reach what it was for: what it tells all the same, and why it failed."""
+
+    data: Json
+    problem: Problem
+
+
 @runtime_checkable
 class Proposal(Protocol):
     """What an act made ready and has not done: a command's writes, which wait in layers until they are judged."""
@@ -412,6 +436,11 @@ class Proposal(Protocol):
     @property
     def problem(self) -> Problem | None:
         """Why it cannot be done, whatever is judged of it."""
+        ...
+
+    @property
+    def failure(self) -> Problem | None:
+        """Why the call has failed though what is proposed may count: the command itself said so."""
         ...
 
     @property
@@ -437,6 +466,10 @@ class Proposal(Protocol):
         """All of it or nothing; GateError 2007 with the paths that somebody else changed in that very moment."""
         ...
 
+    async def carry(self) -> None:
+        """Let the later steps of a simulation find what was made ready; GateError where they cannot."""
+        ...
+
     async def discard(self) -> None:
         """Let go of what waits; called at the end in any case."""
         ...
@@ -458,6 +491,8 @@ class Binding(Struct, frozen=True):
     preview: Act | None = None
     proposes: bool = False
     """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
+    copies: bool = False
+    """Whether the preview does on a copy what the act would do, so that later steps of a simulation find it."""
     aliases: tuple[str, ...] = ()
     """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
     changes: Callable[[Json], tuple[str, ...]] | None = None
@@ -477,7 +512,26 @@ class Recorded:
     outcome: Outcome
     kept: bytes | None = None
     """What the call's own hand kept for its undoing."""
+    undoes: Recorded | None = None
+    """Of a call that undid another, that other: undoing it does again what that one did."""
 
+    @property
+    def origin(self) -> Recorded:
+        """The call of the tool itself, at the end of a row of undoings."""
+        return self if self.undoes is None else self.undoes.origin
+
+    @property
+    def is_in_effect(self) -> bool:
+        """Whether, after it, stands what the tool's own call did; otherwise that is undone."""
+        return self.undoes is None or not self.undoes.is_in_effect
+
+
+Withheld: TypeAlias = Callable[[str], Callable[[str], bool] | None]
+"""By the beginning of their alias signatures, which things of a list the caller may not see; None where it may see all.
+
+The policy in force when the call was bound says so.
+"""
+ListAct: TypeAlias = Callable[[BoundCall, Withheld], Awaitable[Json]]
 
 Bind: TypeAlias = Callable[[CallRequest, Mapping[str, Json], "Judge"], Awaitable["Binding"]]
 
@@ -494,6 +548,8 @@ class Hand:
     """The call's signatures, where no binder of the tool's own finds them."""
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
     """Effects `read` and `write`."""
+    list_act: ListAct | None = None
+    """In place of `act`, for a tool that reads many things, of which rules may deny some: those it leaves out."""
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
     is_brief: bool = False
@@ -508,6 +564,8 @@ class Hand:
     """Whether its success undoes something: then a `reverted` entry says what."""
     undo: Callable[[Recorded, Judge], Awaitable[Binding]] | None = None
     """Binds the undoing of an earlier call of this tool that was performed: what it would touch, and how."""
+    nulls_absent: frozenset[str] = frozenset()
+    """Arguments for which null is as if absent; none of a tool that another server holds, which says itself."""
 
 
 class Tools(Protocol):
@@ -538,6 +596,12 @@ class Prepared(Struct, frozen=True):
     needs_state: bool = False
     """Whether the verdict may rest on the project's state."""
     proposes: bool = False
+    copies: bool = False
+
+    @property
+    def undoes(self) -> str | None:
+        """The call that it would undo."""
+        return self.call.resources.get("call_id") if self.hand.reverts else None
 
     def release(self) -> None:
         if self.on_release:

@@ -12,7 +12,7 @@ from agent_gate.model.call import Agent, CallRequest, Presence
 from agent_gate.model.entry import Applied, Claim
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.outcome import PENDING, Outcome, Status
-from agent_gate.model.record import reserved_by
+from agent_gate.model.record import began_at, reserved_by
 from agent_gate.model.tool import Json, Mode
 from agent_gate.passage import Passage, run_timeout
 from agent_gate.pipeline.admit import Admitted, Repeated, Turned, other_arguments
@@ -323,7 +323,7 @@ class Gate(Imagining):
         earlier = await self.ledger.entries_of(call_id)
         if not isinstance(await self._stages.holder.take_over(found[0], earlier, gone), Applied):
             return None
-        passage = Passage(request, call_id, repeated.args, found[0].created_at, None)
+        passage = Passage(request, call_id, repeated.args, began_at(earlier) or found[0].created_at, None)
         passage.question, passage.reserved = found[0], reserved_by(earlier)
         self._set_out(passage)
         self._start(self._go(passage))

@@ -32,6 +32,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
+from agent_gate.model.undone import Undone
 from agent_gate.model.verdict import ASK, Decision, Verdict
 from agent_gate.passage import Judged, Passage, covers, refusal, run_timeout, still_open
 from agent_gate.pipeline.admit import closed_problem, other_arguments
@@ -247,7 +248,9 @@ class Way:
         """A new question, unless one is still unanswered; the outcome where it may not be put."""
         if passage.question is None or passage.agreed:
             charges = outstanding(prepared.charges, passage.reserved)
-            asked = await self._stages.holder.ask(prepared, verdict, passage.claim, passage.question, charges)
+            asked = await self._stages.holder.ask(
+                prepared, verdict, passage.claim, passage.question, charges, started_at=passage.started_at
+            )
             if isinstance(asked, Problem):
                 return await self._settle(passage, prepared, verdict, Ending.denied(asked))
             if not isinstance(asked, Question):
@@ -290,10 +293,12 @@ class Way:
     ) -> Committed:
         claim = None if passage.held else passage.claim
         charges = outstanding(prepared.charges, passage.reserved)
-        first = not passage.held
+        started_at = None if passage.held else passage.started_at
         granted = passage.resolution_fields() if passage.grant else None
         beside = self._use_of_grant(passage)
-        committed = await self._stages.performer.intend(prepared, verdict, claim, charges, first, kept, granted, beside)
+        committed = await self._stages.performer.intend(
+            prepared, verdict, claim, charges, started_at, kept, granted, beside
+        )
         if isinstance(committed, Applied):
             passage.opened = True
             passage.reserved += charges
@@ -388,6 +393,8 @@ class Way:
                 problem = other_arguments(passage.claim.request_id)
                 passage.claim = None
                 return await self._settle(passage, prepared, verdict, Ending.failed(problem, acted=False))
+            case Undone() as undone:
+                return await self._settle(passage, prepared, verdict, Ending.failed(undone.problem, acted=False))
             case AlreadyClosed(call_id):
                 return await self._outcome_of_other(call_id, wait=False)
             case _:

@@ -264,5 +264,23 @@ async def test_b8_a_server_that_starts_answers_with_some_states_before_it_runs(h
     assert all(before[one]["context"] != after[one]["context"] for one in lasting)
 
 
+async def test_a_restart_is_answered_by_rest_and_over_the_websocket_it_is_not(house: House) -> None:
+    async with a_raw(house) as raw:
+        await raw.begin("call_service", **a_call("homeassistant.restart"))
+        assert await raw.closed() is None
+        assert not [frame for frame in raw.frames if frame.get("type") == "result"]
+    await eventually(lambda: _runs(house))
+    async with a_raw(house) as raw:
+        answer = await house.rest("POST", "/api/services/homeassistant/restart", json={})
+        assert (answer.status_code, answer.json()) == (200, [])
+        assert await raw.closed() is None
+    await eventually(lambda: _runs(house))
+
+
+async def _runs(house: House) -> bool:
+    answer = await house.rest("GET", "/api/config")
+    return answer.status_code == 200 and bool(answer.json()["state"] == "RUNNING")
+
+
 async def _all_back(raw: Raw, before: set[str]) -> bool:
     return len(before - set(await raw.states())) == 0

@@ -7,14 +7,18 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from agent_gate import Gate, open_gate
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.errors import Problem
 from agent_gate.model.home_assistant import PERIODS
+from agent_gate.services.contacts import ContactsService
 from agent_gate.services.home_assistant.service import HomeAssistantService
+from agent_gate.system import RandomIds, SystemClock
 from tests.contract.houses import House, a_raw, eventually
 from tests.gates import ALLOW_ALL, until
 
@@ -194,3 +198,64 @@ async def test_an_event_is_fired_for_those_who_listen(home: At, house: House) ->
         await home.ask("ha_fire_event", event_type="doorbell_rang", event_data={"door": "front"})
         event = await raw.event(lambda one: bool(one["event_type"] == "doorbell_rang"))
     assert event["data"] == {"door": "front"}
+
+
+async def test_lists_are_paged_and_nothing_is_shown_twice_or_not_at_all(home: At) -> None:
+    whole = ids(await home.ask("ha_list_entities", domain="light"))
+    found: list[str] = []
+    page = await home.ask("ha_list_entities", domain="light", limit=2)
+    while True:
+        found += ids(page)
+        assert page["left_out"] == len(whole) - len(found)
+        if "next_cursor" not in page:
+            break
+        page = await home.ask("ha_list_entities", domain="light", limit=2, cursor=page["next_cursor"])
+    assert found == whole
+    assert ids(await home.ask("ha_get_states", limit=1, cursor=whole[0])) == whole[1:2]
+
+
+async def test_a_past_without_an_end_goes_on_until_now_and_nulls_are_left_out(home: At) -> None:
+    history = await home.ask("ha_get_history", entity_ids=[LIGHT], start=ago(minutes=5), end=None)
+    assert history["end"] > history["start"]
+    statistics = await home.ask("ha_get_statistics", statistic_ids=[TEMPERATURE], start=ago(days=1), period="hour")
+    assert statistics["rows"]
+
+
+async def test_a_deny_of_reading_one_entity_holds_for_every_list(house: House, tmp_path: Path) -> None:
+    policy = {**POLICY, "rules": [*POLICY["rules"], {"pattern": f"ha_get_state({LIGHT})", "action": "deny"}]}
+    settings = HomeAssistantConfig(house.url, house.token)
+    async with open_gate(policy, tmp_path / "gate.db", home_assistant=settings, services=()) as gate:
+        for tool in ("ha_get_states", "ha_list_entities"):
+            answer = await At(gate).ask(tool)
+            assert (LIGHT in ids(answer), answer["withheld"]) == (False, 1)
+        assert (await At(gate).refused("ha_get_entity_state", entity_id=LIGHT)).code == 1001
+
+
+async def test_a_revoked_token_is_replaced_by_its_owner_while_the_gate_runs(house: House, tmp_path: Path) -> None:
+    settings = HomeAssistantConfig(house.url)
+    with patch("agent_gate.services.home_assistant.connection.HOME_TOKEN_LOOK_S", 0.02):
+        async with ledger_with_token(tmp_path / "gate.db", await house.new_token()) as old:
+            pass
+        async with open_gate(POLICY, tmp_path / "gate.db", home_assistant=settings, services=()) as gate:
+            [service] = [each for each in gate.services if isinstance(each, HomeAssistantService)]
+            assert service.standing.user is not None
+            assert (service.standing.version, service.standing.user.is_admin) == (house.version, True)
+            await house.revoke(old)
+            await until(lambda: "refuses the token" in service.trouble)
+            async with ledger_with_token(tmp_path / "gate.db", house.token):
+                pass
+            await until(lambda: service.client.home.is_live)
+            assert (await At(gate).ask("ha_get_state", entity_id=LIGHT))["live"] is True
+
+
+@asynccontextmanager
+async def ledger_with_token(db: Path, token: str) -> AsyncIterator[str]:
+    """As `owner set` leaves it."""
+    clock, ids_of_calls = SystemClock(), RandomIds()
+    ledger = SqliteLedger(db, clock, ids_of_calls)
+    try:
+        contacts = ContactsService(ledger, ledger.secret, clock, ids_of_calls)
+        await contacts.set("home_assistant_token", token, by="anna")
+        yield token
+    finally:
+        await ledger.close()

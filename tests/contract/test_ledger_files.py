@@ -226,7 +226,7 @@ def a_database_of_another_that_uses_alembic(path: Path) -> None:
 def a_newer_ledger(path: Path) -> None:
     make_a_ledger(path)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999' WHERE version_num = '0004'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999' WHERE version_num = '0005'")
         connection.commit()
 
 

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
+from agent_gate.ledger import writer
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.transaction import Transacted, transact
+from agent_gate.ledger.trust import set_aside
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
@@ -205,23 +211,91 @@ async def test_the_last_one_to_leave_leaves_one_file_without_a_log(tmp_path: Pat
     assert sorted(os.listdir(tmp_path)) == ["a.db", "a.db.anchor", "a.db.d"]
 
 
-async def commit_until_refused(ledger: SqliteLedger) -> None:
-    while True:
-        await ledger.commit(Work("default", (entry("x"),)))
+def delete_database(db: Path) -> None:
+    db.unlink()
 
 
-async def test_a_database_that_is_deleted_under_a_gate_stops_it(tmp_path: Path) -> None:
+def delete_log(db: Path) -> None:
+    db.with_name(f"{db.name}-wal").unlink()
+
+
+def delete_everything(db: Path) -> None:
+    shutil.rmtree(db.parent)
+
+
+def replace_database(db: Path) -> None:
+    copy = db.with_name("copy")
+    shutil.copy(db, copy)
+    copy.replace(db)
+
+
+def replace_log(db: Path) -> None:
+    log = db.with_name(f"{db.name}-wal")
+    shutil.copy(log, db.with_name("copy"))
+    db.with_name("copy").replace(log)
+
+
+@pytest.mark.parametrize(
+    "meddle",
+    [delete_database, delete_log, delete_everything, replace_database, replace_log],
+    ids=lambda one: one.__name__,
+)
+async def test_what_cannot_be_found_again_is_never_told_as_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, meddle: Callable[[Path], None]
+) -> None:
+    (tmp_path / "ledger").mkdir()
+    db = tmp_path / "ledger" / "a.db"
+    ledger = ledger_at(db)
+    await ledger.commit(Work("default", (entry("1"),)))
+    meddle(db)
+    for _ in range(3):
+        with pytest.raises(StorageError, match=r"is gone|another file is in the place") as refused:
+            await ledger.commit(Work("default", (entry("2"),)))
+        assert (refused.value.code, "init --force" in refused.value.problem.suggestion) == (5002, True)
+    await ledger.close()
+    assert [record.levelname for record in caplog.records if "cannot be written" in record.message] == ["ERROR"]
+
+
+async def test_what_is_deleted_while_it_is_written_is_not_told_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = ledger_at(tmp_path / "a.db")
+
+    def delete_meanwhile(*args: Any) -> Transacted:
+        done = transact(*args)
+        (tmp_path / "a.db").unlink()
+        return done
+
+    monkeypatch.setattr(writer, "transact", delete_meanwhile)
+    with pytest.raises(StorageError, match="is gone") as refused:
+        await ledger.commit(Work("default", (entry("1"),)))
+    assert refused.value.code == 5002
+    await ledger.close()
+
+
+async def test_the_end_of_a_deleted_ledger_takes_nothing_from_the_one_in_its_place(tmp_path: Path) -> None:
+    files = LedgerFiles(tmp_path / "a.db")
+    old = ledger_at(files.db)
+    await old.commit(Work("default", (entry("1"),)))
+    files.db.unlink()
+    set_aside(files, iso(0))
+    new = ledger_at(files.db)
+    await new.commit(Work("default", (entry("2"),)))
+    await old.close()
+    await new.commit(Work("default", (entry("3"),)))
+    await new.close()
+    report = verify(files.db)
+    assert (report.problems, report.unanchored, report.entries) == ((), {}, 2)
+
+
+async def test_a_deleted_database_is_refused_at_the_next_start_with_the_way_out(tmp_path: Path) -> None:
     ledger = ledger_at(tmp_path / "a.db")
     await ledger.commit(Work("default", (entry("1"),)))
     (tmp_path / "a.db").unlink()
-    async with asyncio.timeout(10):
-        with pytest.raises(StorageError, match="No such file") as refused:
-            await commit_until_refused(ledger)
-    assert refused.value.code == 5002
     await ledger.close()
     with pytest.raises(StorageError, match="is gone, but") as gone:
         ledger_at(tmp_path / "a.db")
-    assert gone.value.code == 5004
+    assert (gone.value.code, "init --force" in gone.value.problem.suggestion) == (5004, True)
 
 
 def test_a_fork_that_outlives_its_gate_does_not_keep_the_gates_locks(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from agent_gate.sandbox.choice import Choice
 from tests.gates import a_gate, code_of
 
 PYTHON = os.path.realpath(sys.executable)
+BASE = os.path.realpath(sys.base_prefix)
 _picked = asyncio.run(Choice().pick("auto"))
 pytestmark = pytest.mark.skipif(
     _picked is None or not _picked.layers, reason="no sandbox of this machine keeps apart what a command writes"
@@ -69,6 +70,20 @@ async def test_pytest_leaves_no_cache_and_what_a_test_writes(work: Path) -> None
     assert "1 passed" in outcome.data["stdout"]
     assert changed(outcome, work) == {"result.txt": "added"}
     assert sorted(path.name for path in os.scandir(work)) == ["result.txt", "test_it.py"]
+
+
+async def test_pytest_of_a_virtual_environment_runs_as_the_script_that_it_is(work: Path) -> None:
+    (work / "test_it.py").write_text("def test_it():\n    assert True\n")
+    paths = sysconfig.get_paths()
+    policy = policy_of(
+        "pytest",
+        read=(f"{sys.prefix}/**", f"{BASE}/**"),
+        trusted_dirs=[paths["scripts"], "/usr/bin"],
+        allow_env=["PYTEST_DISABLE_PLUGIN_AUTOLOAD"],
+    )
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        outcome = await ran(gate, "pytest", "-q", "test_it.py", env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    assert "1 passed" in outcome.data["stdout"]
 
 
 @pytest.mark.skipif(shutil.which("make", path="/usr/bin") is None, reason="no make")

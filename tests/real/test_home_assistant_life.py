@@ -13,7 +13,7 @@ from agent_gate.model.errors import ConfigError
 from tests.contract.houses import a_raw
 from tests.gates import rows, soon
 from tests.real.gates_at_home import a_real_gate, call, client_of, done, house_of, in_time, state_of
-from tests.real.homes import RealHome
+from tests.real.homes import RealHome, started
 
 BED, GUEST = "light.bed_light", "input_boolean.guest_mode"
 
@@ -50,6 +50,19 @@ async def test_b8_a_restart_while_a_call_waits_leaves_its_outcome_unknown_and_th
         assert (await call(gate, "input_boolean.toggle", entity_id=GUEST)).ok
         [command] = rows(gate, "SELECT * FROM ha_command_log WHERE service = 'slow'")
         assert outcome.error.detail in command["result"]
+
+
+async def test_a_restart_and_a_stop_are_answered_and_their_outcome_is_known(tmp_path: Path) -> None:
+    with started(tmp_path / "home") as home:
+        async with a_real_gate(tmp_path, home) as gate:
+            known = client_of(gate).home
+            restarted = await call(gate, "homeassistant.restart")
+            assert (restarted.status.value, restarted.data["changed"]) == ("success", [])
+            await in_time(lambda: not known.is_live)
+            await in_time(lambda: known.is_live)
+            stopped = await call(gate, "homeassistant.stop")
+            assert (stopped.status.value, stopped.error) == ("success", None)
+            await in_time(lambda: not known.is_live)
 
 
 async def test_a4_a5_a_flood_that_makes_the_server_drop_us_is_followed_by_a_whole_copy(

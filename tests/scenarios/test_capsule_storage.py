@@ -90,11 +90,8 @@ async def test_tool_calls_invocation_records(stored: Stored) -> None:
 async def test_tool_results_execution_outcomes(stored: Stored) -> None:
     success, denied, error = stored.results
     assert [row["status"] for row in stored.results] == ["success", "denied", "error"]
-    assert [json.loads(success["output_json"]), denied["output_json"], error["output_json"]] == [
-        {"sent": "hi"},
-        None,
-        None,
-    ]
+    assert (json.loads(success["output_json"]), denied["output_json"]) == ({"sent": "hi"}, None)
+    assert json.loads(error["output_json"]) == {"error": stored.outcomes[2].to_json()["error"]}
     assert [success["error"], error["error"]] == [None, "`broken` failed: RuntimeError: no power"]
     assert "mail.send(bye)" in denied["error"]
     assert [json.loads(row["policy_decision_json"])["decision"] for row in stored.results] == ["allow", "deny", "allow"]
@@ -104,5 +101,5 @@ async def test_tool_results_execution_outcomes(stored: Stored) -> None:
 async def test_tool_results_have_the_sha256_of_input_and_output(stored: Stored) -> None:
     for call, result in zip(stored.calls, stored.results, strict=True):
         assert result["input_hash"] == sha256(canonical(json.loads(call["args_json"]))).hexdigest()
-        output = result["output_json"]
+        output = result["output_json"] if result["status"] == "success" else None
         assert result["output_hash"] == (output and sha256(canonical(json.loads(output))).hexdigest())

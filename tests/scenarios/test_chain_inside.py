@@ -215,7 +215,7 @@ BAD_STEPS = [
     ("outbound: [{name: set_headers, metadata: {headers: {A: b}}}]", 4, "needs `hosts`"),
     ("outbound: [{name: set_headers, metadata: {hosts: [a/b], headers: {A: b}}}]", 4, "hosts: a host has no path"),
     ("outbound: [{name: set_headers, metadata: {hosts: ['*'], headers: {A: é}}}]", 4, "printable ASCII"),
-    ("mine: [{name: api_key, metadata: {keys: [{id: a, key: tooshort}]}}]", 4, "chains.mine[0].metadata"),
+    ("api: [{name: api_key, metadata: {keys: [{id: a, key: tooshort}]}}]", 4, "chains.api[0].metadata"),
 ]
 
 

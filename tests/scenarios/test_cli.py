@@ -256,7 +256,8 @@ def test_doctor_looks_at_machine_and_ledger(worked_in: Path, copied: Path) -> No
     report = run_json(worked_in, "doctor")
     names = [check["name"] for check in report["checks"]]
     assert names[:4] == ["python", "agent-gate", "packages", "sqlite"]
-    assert names[-7:] == ["database", "schema", "permissions", "anchor", "processes", "open work", "questions"]
+    ledger = ["database", "schema", "permissions", "anchor", "processes", "open work", "questions", "clock"]
+    assert names[-8:] == ledger
     assert {check["status"] for check in report["checks"]} <= {"ok", "warn"}
     (copied / "agent-gate.db").chmod(0o644)
     done = run(copied, "doctor", "--json")

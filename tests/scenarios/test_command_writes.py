@@ -112,6 +112,12 @@ async def test_what_a_command_wrote_is_committed_and_told(work: Path) -> None:
     assert not any(".agent-gate-" in name for name in tree(work))
 
 
+async def test_what_discard_paths_name_is_left_out_of_what_counts(work: Path) -> None:
+    async with a_gate(work.parent, policy_of(discard_paths=["**/*.tmp"]), working_dir=work) as gate:
+        outcome = await sh(gate, "echo x > a.tmp; echo y > kept")
+    assert (changed(outcome, work), (work / "a.tmp").exists()) == ({"kept": "added"}, False)
+
+
 async def test_the_record_tells_the_intent_the_commit_and_the_files(work: Path) -> None:
     async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
         outcome = await sh(gate, "echo two >> old")

@@ -188,7 +188,9 @@ def _lines_until(stream: IO[str], beginning: str) -> Iterator[str]:
 
 
 def _newest_run(directory: Path) -> str:
-    return str(run_json(directory, "list-runs")["runs"][0]["run_id"])
+    """That is no replay: a replay is not replayed."""
+    runs = run_json(directory, "list-runs")["runs"]
+    return str(next(run["run_id"] for run in runs if run["mode"] != "replay"))
 
 
 def _newest_write(directory: Path) -> str:

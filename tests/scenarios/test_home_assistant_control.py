@@ -36,6 +36,19 @@ async def test_a_call_tells_its_cause_and_every_state_that_it_changed(tmp_path: 
         assert outcome.data["other_targets"] == {}
 
 
+async def test_in_a_simulation_a_call_is_only_judged_and_nobody_knows_what_it_would_give(tmp_path: Path) -> None:
+    target = {"domain": "light", "service": "turn_on", "entity_id": KITCHEN[0]}
+    named = {"domain": "light", "service": "turn_on", "entity_id": "${steps.lit.data.entities}"}
+    steps = (PlanStep("ha_call_service", target, id="lit"), PlanStep("ha_call_service", named))
+    async with a_gate_at_home(tmp_path) as (gate, home):
+        result = await run_plan(gate, Plan(steps), simulate=True, fail_fast=False)
+        assert [(one.status, one.simulation) for one in result.outcomes] == [
+            (Status.SUCCESS, "only judged"),
+            (Status.UNKNOWN, "cannot be known"),
+        ]
+        assert (result.outcomes[0].message, home.calls) == ("", [])
+
+
 async def test_targets_that_stay_as_they_are_are_told_with_their_state(tmp_path: Path) -> None:
     async with a_gate_at_home(tmp_path) as (gate, _):
         outcome = await call_service(gate, "lock.lock", ["lock.front_door", "lock.kitchen_door"])
@@ -309,3 +322,14 @@ async def test_a_token_that_may_not_fire_events_is_told_apart(tmp_path: Path) ->
         outcome = await gate.call("ha_fire_event", event_type="dinner_is_ready")
         assert (outcome.status, code_of(outcome)) == (Status.ERROR, 2003)
         assert "may not fire events; give it one of an administrator" in str(outcome.error)
+
+
+@pytest.mark.parametrize("service", ["restart", "stop"])
+async def test_a_server_that_is_told_to_end_answers_first_and_the_outcome_is_known(
+    tmp_path: Path, service: str
+) -> None:
+    async with a_gate_at_home(tmp_path) as (gate, home):
+        outcome = await call_service(gate, f"homeassistant.{service}")
+        assert (outcome.status.value, outcome.error) == ("success", None)
+        await until(lambda: not known_home(gate).is_live)
+        assert home.life.comes_back == (service == "restart")

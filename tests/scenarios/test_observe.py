@@ -28,10 +28,8 @@ from websockets.asyncio.client import connect
 from agent_gate.config import (
     Config,
     HomeAssistantConfig,
-    McpServerConfig,
     MessengerConfig,
     ServicesConfig,
-    StorageConfig,
     TelegramConfig,
 )
 from agent_gate.doors.observe import Observation, configure_logs, secrets_of
@@ -349,19 +347,10 @@ def test_a_log_is_one_json_object_a_line_without_secrets(log: io.StringIO) -> No
 def test_every_secret_of_a_configuration_is_known() -> None:
     config = a_config(
         messenger=MessengerConfig("telegram", TelegramConfig("telegram-token", 1, [1])),
-        services=ServicesConfig(
-            HomeAssistantConfig("http://home", "home-token"),
-            {
-                "wiki": McpServerConfig(
-                    url="http://me:wiki-password@wiki", headers={"X": "wiki-key"}, env={"Y": "env-key-1"}
-                )
-            },
-        ),
-        storage=StorageConfig("postgresql", url="postgresql://me:db-password@db/gate"),
+        services=ServicesConfig(HomeAssistantConfig("http://me:home-password@home", "home-token")),
     )
     known = secrets_of(config)
-    assert {BOT_TOKEN, ANNA_TOKEN, "telegram-token", "home-token"} <= set(known)
-    assert {"wiki-password", "wiki-key", "env-key-1", "db-password"} <= set(known)
+    assert {BOT_TOKEN, ANNA_TOKEN, "telegram-token", "home-token", "home-password"} <= set(known)
     assert "" not in known
     hidden = Redaction(known)(None, "", {"event": f"{BOT_TOKEN} telegram-token"})
     assert hidden == {"event": f"{HIDDEN} {HIDDEN}"}

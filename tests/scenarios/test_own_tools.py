@@ -200,7 +200,8 @@ async def test_a_call_is_undone_by_its_tools_own_undo_and_judged_and_recorded_li
     assert (undone.data, things) == ({"taken": "book"}, ["cup"])
     assert undone.signatures == (f"gate.revert({put.call_id})", *put.signatures)
     assert reverted["call_id"] == undone.call_id
-    assert (again.status, code_of(again)) == (Status.ERROR, 2003)
+    assert (again.status, code_of(again)) == (Status.ERROR, 2002)
+    assert undone.call_id in str(again.error)
 
 
 async def test_an_async_undo_works_as_well(tmp_path: Path) -> None:

@@ -85,11 +85,15 @@ async def test_the_first_step_that_is_no_success_ends_the_plan_and_earlier_steps
 
 
 async def test_without_fail_fast_the_other_steps_run_and_the_run_has_failed_all_the_same(tmp_path: Path) -> None:
+    @tool("break", effect="write")
+    async def broken() -> None:
+        raise ValueError("no")
+
     acts: list[str] = []
-    steps = plan(PlanStep("mail.send", {"unheard": 1}), PlanStep("mail.send", {"text": "b"}))
-    async with a_gate(tmp_path, ALLOW_ALL, sender(acts)) as gate:
+    steps = plan("break", PlanStep("mail.send", {"text": "b"}))
+    async with a_gate(tmp_path, ALLOW_ALL, broken, sender(acts)) as gate:
         result = await run_plan(gate, steps, fail_fast=False)
-        assert (result.status, codes(result), acts) == ("failed", [2002, None], ["b"])
+        assert (result.status, codes(result), acts) == ("failed", [2003, None], ["b"])
         row = run_row(gate, result)
         assert (row["completed_steps"], row["failed_steps"]) == (1, 1)
 
@@ -108,8 +112,8 @@ async def test_a_step_can_use_what_an_earlier_one_reached(tmp_path: Path) -> Non
     references = {
         "whole": "${steps.a.data.n}",
         "inside": "n is ${steps.a.data.n}, list is ${steps.a.data.list}",
-        "deep": ["${steps.a.data.list.1.deep}", {"all": "${steps.a.data.list}"}],
-        "not one": "${steps.a} ${HOME} $steps.a.data",
+        "deep": ["${steps.a.data.list.1.deep}", "${steps.a.data.list[1].deep}", {"all": "${steps.a.data.list}"}],
+        "not one": "${step.a.data} ${HOME} $steps.a.data",
         "not again": "${steps.a.data.syntax}",
     }
     async with a_gate(tmp_path, ALLOW_ALL, make, take) as gate:
@@ -119,14 +123,14 @@ async def test_a_step_can_use_what_an_earlier_one_reached(tmp_path: Path) -> Non
         {
             "whole": 3,
             "inside": 'n is 3, list is [10,{"deep":true}]',
-            "deep": [True, {"all": [10, {"deep": True}]}],
-            "not one": "${steps.a} ${HOME} $steps.a.data",
+            "deep": [True, True, {"all": [10, {"deep": True}]}],
+            "not one": "${step.a.data} ${HOME} $steps.a.data",
             "not again": "${steps.a.data.n}",
         }
     ]
 
 
-@pytest.mark.parametrize("reference", ["${steps.a.data.none}", "${steps.b.data}", "x ${steps.a.data.list.7} y"])
+@pytest.mark.parametrize("reference", ["${steps.a.data.none}", "${steps.a.data.list[0]}", "x ${steps.a.data.list.7} y"])
 async def test_a_reference_to_what_no_step_reached_is_3004_and_recorded(tmp_path: Path, reference: str) -> None:
     @tool("make", effect="read", cost=0, risk="low")
     async def make() -> Json:
@@ -260,14 +264,16 @@ async def test_a_run_that_is_broken_off_has_failed_in_the_record(tmp_path: Path)
         assert row == {"status": "failed", "completed_steps": 1, "total_steps": 2}
 
 
-async def test_a_run_in_a_project_that_is_not_there_writes_only_its_refusal(tmp_path: Path) -> None:
+async def test_a_run_in_a_project_that_is_not_there_is_recorded_in_the_gate_s_own_chain(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL, sender([])) as gate:
         await projects(gate).create("elsewhere")
         for project, code in (("elsewhere", 6003), ("missing", 1017)):
             bot = agent(projects=("missing",))
             result = await run_plan(gate, plan("mail.send", "mail.send"), project=project, agent=bot)
             assert (result.status, codes(result)) == ("failed", [code])
-        assert entries(gate, "run") == []
+        runs = [(row["project"], row["status"]) for row in entries(gate, "run")]
+        assert runs == [("_gate", "running"), ("_gate", "failed")] * 2
+        assert [row["project"] for row in entries(gate, "settled")] == ["_gate", "_gate"]
         assert [row["body"]["error"]["code"] for row in entries(gate, "settled")] == [6003, 1017]
 
 

@@ -64,7 +64,7 @@ async def simulated(work: Path, script: str, policy: Any = POLICY, **options: An
 async def test_a_command_runs_on_a_copy_and_the_outcome_tells_what_would_change(work: Path) -> None:
     outcome = await simulated(work, SCRIPT)
     out = work / "out"
-    assert (outcome.status, outcome.message) == (Status.SUCCESS, "performed on a copy that was thrown away")
+    assert (outcome.status, outcome.simulation) == (Status.SUCCESS, "done on a copy")
     assert outcome.data == {
         "return_code": 0,
         "stdout": "done\n",
@@ -104,7 +104,7 @@ async def test_over_an_agent_s_door_no_command_runs(work: Path) -> None:
     async with a_gate(work.parent, POLICY, working_dir=work) as gate:
         outcome, _ = await gate.simulate(CallRequest(gate.agent, "shell.run", {"argv": ["sh", "-c", SCRIPT]}))
     assert (outcome.status, outcome.data) == (Status.SUCCESS, None)
-    assert outcome.message == "allowed, and not performed in a simulation"
+    assert outcome.simulation == "only judged"
     outcome = await simulated(work, SCRIPT, with_previews=False)
     assert outcome.data is None
 
@@ -120,9 +120,8 @@ async def test_without_a_sandbox_a_command_is_not_performed_and_the_step_says_so
     shell = {**POLICY["tools"]["shell.run"], "sandbox": "off"}
     outcome = await simulated(work, SCRIPT, {**POLICY, "tools": {**POLICY["tools"], "shell.run": shell}})
     assert (outcome.status, outcome.data) == (Status.SUCCESS, None)
-    assert outcome.message == (
-        "allowed, and not performed in a simulation: the sandbox off cannot show changes without making them"
-    )
+    assert outcome.simulation == "only judged"
+    assert outcome.message == "the sandbox off cannot show changes without making them"
 
 
 async def test_with_a_sandbox_that_has_no_layers_a_command_is_not_performed(

@@ -122,7 +122,7 @@ async def test_a_changed_result_is_a_hash_mismatch(db: Path) -> None:
     result = await run(db)
     change(db, 'UPDATE entries SET body = replace(body, \'"is":"on"\', \'"is":"off"\')')
     replayed = await replay(db, result.run_id)
-    assert [(m.code, m.step_index) for m in replayed.mismatches] == [(4004, 1)]
+    assert [(m.code, m.step_index) for m in replayed.mismatches] == [(5004, 1), (4004, 1)]
 
 
 async def test_a_changed_plan_is_a_plan_mismatch(db: Path) -> None:
@@ -140,8 +140,8 @@ async def test_a_changed_verdict_is_found(db: Path) -> None:
     result = await run(db)
     change(db, 'UPDATE entries SET body = replace(body, \'"decision":"deny"\', \'"decision":"allow"\')')
     replayed = await replay(db, result.run_id)
-    assert [(m.code, m.step_index) for m in replayed.mismatches] == [(4004, 3)]
-    assert "the verdict was allow" in replayed.mismatches[0].what
+    assert [(m.code, m.step_index) for m in replayed.mismatches] == [(5004, 3), (4004, 3)]
+    assert "the verdict was allow" in replayed.mismatches[1].what
 
 
 async def test_a_changed_state_is_found(db: Path) -> None:

@@ -125,8 +125,8 @@ async def test_a_secret_of_a_call_that_is_turned_away_is_kept_out_of_the_record(
 async def test_a_secret_in_a_plan_is_kept_out_of_the_stored_plan(tmp_path: Path) -> None:
     seen: list[str] = []
     steps = (
-        PlanStep("site.login", {"user": "anna", "password": SECRET}),
-        PlanStep("site.login", {"user": "${steps.none.data}", "password": SECRET}),
+        PlanStep("site.login", {"user": "anna", "password": SECRET}, id="one"),
+        PlanStep("site.login", {"user": "${steps.one.data.none}", "password": SECRET}),
     )
     async with a_gate(tmp_path, ALLOW_ALL, login(seen)) as gate:
         result = await run_plan(gate, Plan(steps))

@@ -89,14 +89,6 @@ async def test_it_serves_agents_and_people_and_makes_the_projects_of_the_configu
     assert verify(tmp_path / "agent-gate.db").ok
 
 
-async def test_settings_that_this_release_does_nothing_with_are_told(tmp_path: Path) -> None:
-    config = CONFIG + "anchor: {path: elsewhere}\nservices: {mcp_servers: {wiki: {url: 'https://wiki/mcp'}}}\n"
-    async with a_process(tmp_path, policy=POLICY, config=config) as server:
-        assert (await server.told("serving"))["without_effect"] == ["anchor", "services.mcp_servers"]
-    async with a_process(tmp_path, policy=POLICY, config=CONFIG) as server:
-        assert (await server.told("serving"))["without_effect"] == []
-
-
 async def test_the_gates_own_files_are_out_of_reach(tmp_path: Path) -> None:
     async with a_process(tmp_path, policy=POLICY) as server:
         url = (await server.told("serving"))["url"]
@@ -266,7 +258,13 @@ async def test_a_port_that_is_taken_is_told_before_anything_is_made(tmp_path: Pa
         (CONFIG.replace(BOT_TOKEN, '""'), POLICY, "agents[0].token"),
         (CONFIG.replace("port: 0", "port: 99999"), POLICY, "gateway.port"),
         (CONFIG.replace("home: {", "_home: {"), POLICY, "_home"),
-        (CONFIG + "storage: {type: postgresql, url: postgresql://h/x}", POLICY, "storage"),
+        (CONFIG + "storage: {type: postgresql, url: postgresql://h/x}", POLICY, "storage.type: `postgresql` is not in"),
+        (CONFIG + "anchor: {path: elsewhere}", POLICY, "anchor: not in this release"),
+        (
+            CONFIG + "services: {mcp_servers: {wiki: {url: 'https://wiki'}}}",
+            POLICY,
+            "services.mcp_servers: not in this",
+        ),
         (CONFIG, {"rules": [{"pattern": "x", "action": "wild"}]}, "action"),
     ],
 )

@@ -39,7 +39,7 @@ async def test_a_simulation_writes_not_one_byte(tmp_path: Path) -> None:
     acts: list[str] = []
     effects: list[Any] = []
     tools = [sender(acts), reader(acts), counter(post_execution=effects.append)]
-    steps = plan("mail.send", "note.read", "counter.add", "state.get", PlanStep("mail.send", {"unheard": 1}))
+    steps = plan("mail.send", "note.read", "counter.add", "state.get", PlanStep("state.delete", {"path": "/x"}))
     async with a_gate(tmp_path, ALLOW_ALL, *tools) as gate:
         before = stored_bytes(gate)
         result = await run_plan(gate, steps, simulate=True, fail_fast=False)

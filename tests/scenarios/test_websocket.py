@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect
 
-from agent_gate import tool
+from agent_gate import Outcome, tool
 from agent_gate.config import RateLimitConfig
 from agent_gate.model.limits import MESSAGE_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, STRANGERS_MESSAGE_BYTES_MAX
 from agent_gate.model.tool import Json
@@ -326,6 +326,19 @@ async def test_simulating_changes_nothing(tmp_path: Path) -> None:
         assert (await agent.ask("simulate", **call("bomb.drop")))["data"]["simulated"]
         assert acts == []
         assert entries(server.gate, "settled") == []
+
+
+async def test_a_simulation_has_no_ids_as_over_http(tmp_path: Path) -> None:
+    async with a_server(tmp_path, RULES, counter(), sender([], "bomb.drop")) as server, a_raw_agent(server) as agent:
+        told = [
+            await agent.ask("simulate", **call("counter.add", n=2)),
+            (await agent.ask("simulate", **call("bomb.drop")))["data"],
+            (await agent.ask("simulate", **call("nobody.knows")))["data"],
+        ]
+    for outcome in told:
+        assert outcome["simulated"]
+        assert not {"call_id", "request_id"} & outcome.keys()
+        assert Outcome.from_json(outcome).to_json() == outcome
 
 
 async def test_state_is_read_and_reverted_by_calls_like_any_other(tmp_path: Path) -> None:

@@ -67,7 +67,11 @@ CALLS: Mapping[str, tuple[Mapping[str, Json], Mapping[str, Json]]] = {
     "state.delete": ({"path": "/a"}, {"path": "/b"}),
     "ha_get_state": ({"entity_id": "lock.front_door"}, {"entity_id": "lock.kitchen_door"}),
     "ha_get_entity_state": ({"entity_id": "lock.front_door"}, {"entity_id": "lock.kitchen_door"}),
-    "ha_list_entities": ({"domain": "lock"}, {"domain": "light", "area": "kitchen"}),
+    "ha_get_states": ({}, {"limit": 1, "cursor": "lock.front_door"}),
+    "ha_list_entities": (
+        {"domain": "lock"},
+        {"domain": "light", "area": "kitchen", "limit": 1, "cursor": "lock.front_door"},
+    ),
     "ha_list_services": ({"domain": "lock"}, {"domain": "light"}),
     "ha_get_history": (HISTORY, {"entity_ids": ["lock.a"], **LATER}),
     "ha_get_statistics": (

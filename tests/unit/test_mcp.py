@@ -26,7 +26,7 @@ def settings(directory: Path, config: dict[str, Any] | None = None, **options: A
     path = None
     if config is not None:
         path = directory / "config.yaml"
-        path.write_text(yaml.safe_dump({"gateway": {"host": "127.0.0.1", "port": 8443}, **config}))
+        path.write_text(yaml.safe_dump(config))
     given = {"db": None, "agent_id": None, "project": None, "wait_s": 20.0, **options}
     return settings_of(directory / "policy.yaml", config_path=path, **given)
 
@@ -42,6 +42,20 @@ def test_without_a_configuration_it_is_an_operator_named_after_the_user_whom_nob
 def test_without_a_configuration_the_agent_can_be_named(tmp_path: Path) -> None:
     told = settings(tmp_path, agent_id="editor", project="notes", db=Path("other.db"))
     assert (told.agent.id, told.project, told.db) == ("editor", "notes", Path("other.db"))
+
+
+@pytest.mark.parametrize("agent_id", [None, "editor"])
+def test_a_configuration_without_agents_lets_the_user_speak_within_its_limits(
+    tmp_path: Path, agent_id: str | None
+) -> None:
+    approvers = [{"id": "anna", "token": "token-of-anna-0123456789abcdef"}]
+    limits = {"max_pending_approvals": 3, "max_requests_per_minute": 7}
+    told = settings(tmp_path, {"approvers": approvers, "rate_limit": limits}, agent_id=agent_id)
+    user = pwd.getpwuid(os.getuid()).pw_name
+    assert told.agent == Agent(
+        agent_id or f"mcp:{user}", projects=("*",), requests_per_minute=7, max_pending_approvals=3
+    )
+    assert (told.project, told.db, told.approvers) == ("default", Path("agent-gate.db"), (Approver("anna"),))
 
 
 def test_the_only_agent_of_a_configuration_speaks_with_all_that_it_has_there(tmp_path: Path) -> None:

@@ -83,7 +83,6 @@ FIELDS: dict[str, Callable[[Path], Any]] = {
     "storage.path": _ledger,
 }
 NO_FILE_TO_READ = {
-    "anchor.path": "nothing is done with it in this release",
     "policy_agent.socket_path": "a socket of our own is bound there",
     "policy_agent.routes.path": "of a URL",
 }

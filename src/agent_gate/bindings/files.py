@@ -191,7 +191,7 @@ def _reopen(target: Target, flags: int) -> int:
         number = os.open(target.path, flags | _AS_IT_IS | os.O_NOFOLLOW)
     try:
         if not os.path.samestat(os.fstat(number), target.status) or (
-            sys.platform == "linux" and real_name(number) != target.path
+            sys.platform == "linux" and real_name(number) != (target.copy or target.path)
         ):
             raise _moved(target)
     except BaseException:

@@ -66,9 +66,7 @@ def named_by(path: str | Path | None, config: Config | None) -> Named:
     if path is None or config is None:
         return Named()
     tls = config.gateway.tls
-    secret = [str(path), *([tls.key] if tls else []), *([config.anchor.path] if config.anchor else [])]
-    if config.storage.type == "sqlite":
-        secret += ledger_names(config.storage.path)
+    secret = [str(path), *([tls.key] if tls else []), *ledger_names(config.storage.path)]
     return Named(tuple(map(os.path.abspath, secret)), (os.path.abspath(tls.cert),) if tls else ())
 
 

@@ -18,7 +18,7 @@ from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.policy.guards.path_patterns import normal
 
-_KINDS = {
+KINDS = {
     stat.S_IFREG: "file",
     stat.S_IFDIR: "directory",
     stat.S_IFLNK: "link",
@@ -48,6 +48,8 @@ class Target(NamedTuple):
     """The file of the gate's own that this is another name of."""
     own: str = ""
     """`secret` or `protected` where it is one of the gate's own files."""
+    copy: str = ""
+    """Where it stands, if a simulation has made it."""
 
     @property
     def identity(self) -> dict[str, Json]:
@@ -80,6 +82,7 @@ class PathResolver:
 
     def __init__(self, working_dir: str, own_files: OwnWatch | None = None, *, by_walking: bool = False) -> None:
         """`by_walking` does without openat2, as where there is none."""
+        self.working_dir = working_dir
         self._base = f"{working_dir}/".encode()
         self.own_files = own_files or OwnWatch()
         self._walks = by_walking or not openat2.is_available()
@@ -124,7 +127,7 @@ class PathResolver:
         except BaseException:
             descriptor.leave()
             raise
-        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "thing of an unknown kind")
+        kind = KINDS.get(stat.S_IFMT(status.st_mode), "thing of an unknown kind")
         own = self.own_files
         return Target(name, kind, descriptor, status, (), "", own.name_of(status, name), own.kind_of(name))
 

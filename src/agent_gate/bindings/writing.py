@@ -8,6 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from agent_gate.bindings import files
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.files import OpenFile
 from agent_gate.bindings.paths import Target
 from agent_gate.bindings.texts import difference
@@ -75,8 +76,18 @@ class Holding:
 class Writing:
     """The binding of one `fs.write`."""
 
-    def __init__(self, holding: Holding, data: bytes, *, append: bool, create_dirs: bool, bytes_max: int) -> None:
-        self._holding, self._data = holding, data
+    def __init__(
+        self,
+        holding: Holding,
+        data: bytes,
+        *,
+        append: bool,
+        create_dirs: bool,
+        bytes_max: int,
+        copies: Copies | None = None,
+    ) -> None:
+        """`copies` are those of the simulation that a preview is a step of."""
+        self._holding, self._data, self._copies = holding, data, copies
         self._append, self._create_dirs, self._bytes_max = append, create_dirs, bytes_max
         self._previous = b""
 
@@ -108,16 +119,20 @@ class Writing:
 
     async def preview(self, _: BoundCall) -> Json:
         """The change as a difference; the file is read, and stays as it is."""
-        target = self._holding.target
+        target, before = self._holding.target, b""
         if target.kind == "absent":
             self._refuse_if_impossible()
-            return {"changes": [{"path": target.path, "change": "added", "diff": self._difference(b"", self._data)}]}
-        reading = partial(files.read, target, self._bytes_max)
-        before = await self._holding.threads.run(reading, target.descriptor)
+        else:
+            reading = partial(files.read, target, self._bytes_max)
+            before = await self._holding.threads.run(reading, target.descriptor)
         after = before + self._data if self._append else self._data
-        if before == after:
-            return {"changes": []}
-        return {"changes": [{"path": target.path, "change": "changed", "diff": self._difference(before, after)}]}
+        word = "added" if target.kind == "absent" else "changed"
+        changes = [{"path": target.path, "change": word, "diff": self._difference(before, after)}]
+        shown = {"changes": changes if word == "added" or before != after else []}
+        if self._copies is None:
+            return shown
+        await self._holding.threads.run(partial(self._copies.write, target.path, after))
+        return {**self._told(len(before)), **shown}
 
     def _difference(self, before: bytes, after: bytes) -> str:
         return difference(before, after, f"a{self._holding.target.path}", f"b{self._holding.target.path}")
@@ -132,10 +147,13 @@ class Writing:
         else:
             overwriting = partial(holding.file.overwrite, data, self._previous)
             await holding.threads.run(overwriting, holding.file.descriptor)
-        before = holding.file.size if self._append and not absent else 0
+        return self._told(holding.file.size if not absent else 0)
+
+    def _told(self, size_before: int) -> dict[str, Json]:
+        target, size = self._holding.target, len(self._data)
         return {
-            "path": holding.target.path,
-            "bytes_written": len(data),
-            "created": absent,
-            "size": before + len(data),
+            "path": target.path,
+            "bytes_written": size,
+            "created": target.kind == "absent",
+            "size": size + (size_before if self._append else 0),
         }

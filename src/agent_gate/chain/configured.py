@@ -14,6 +14,8 @@ from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import REQUEST_PHASE, Policy
 from agent_gate.chain.prepared import Chain, PolicyRef, in_phase, prepare
 from agent_gate.chain.registry import Registry, installed
+from agent_gate.config.coercion import coerce
+from agent_gate.config.config_checks import OWN_CHAINS
 from agent_gate.config.places import Field, mapping_at, mappings_at, shown
 from agent_gate.config.problems import Problems
 from agent_gate.config.settings import ChainPolicyConfig
@@ -21,7 +23,7 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 
-API, OUTBOUND = "api", "outbound"
+API, OUTBOUND = OWN_CHAINS
 """The chains that the gate itself uses: for requests to its own doors, and for those that tools send."""
 
 
@@ -118,9 +120,16 @@ def _check_step(
                 what = f"policy {shown(name)} is there in version {found.policy.version} only"
             problems.add((*place, "name" if found is None else "version"), what)
         return
+    _coerce_metadata((*place, "metadata"), metadata, found.policy, problems)
     wrong = found.complaint(metadata) or _unfit(found.policy, metadata) or _misplaced(place[1], found.policy, metadata)
     if wrong:
         problems.add((*place, "metadata" if "metadata" in step else "name"), wrong)
+
+
+def _coerce_metadata(place: Field, metadata: Mapping[str, Json], policy: Policy[Any], problems: Problems) -> None:
+    """Numbers and booleans from the environment, like everywhere else in the file."""
+    depth = len(place)
+    coerce(metadata, [at[depth:] for at in problems.document.whole if at[:depth] == place], policy.metadata_schema)
 
 
 def _unfit(policy: Policy[Any], metadata: Mapping[str, Json]) -> str | None:

@@ -238,7 +238,7 @@ class Refused(Exception):
 
 def _error(told: Mapping[str, Any]) -> Exception:
     data = told.get("data") or {}
-    if "status" in data and "call_id" in data:
+    if _is_outcome(data):
         return Refused(Outcome.from_json(data))
     if "error" in data:
         return GateError.of(Problem.from_json(data["error"]))
@@ -251,7 +251,12 @@ def _is_put_off(message: Mapping[str, Any]) -> bool:
         result = message["result"]
         return isinstance(result, dict) and result.get("status") == "pending_approval" and not result.get("simulated")
     data = message["error"].get("data") or {}
-    return bool(data.get("error", {}).get("code") == 2006 and data.get("call_id") == "")
+    return _is_outcome(data) and data.get("error", {}).get("code") == 2006 and not data.get("call_id")
+
+
+def _is_outcome(data: Mapping[str, Any]) -> bool:
+    """Of a call, and not of a plan, which has those of its steps."""
+    return "status" in data and "outcomes" not in data
 
 
 def _jittered(delay_s: float) -> float:

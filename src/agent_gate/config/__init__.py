@@ -12,14 +12,12 @@ if TYPE_CHECKING:
     from agent_gate.config.policy_file import load_permissions, load_policy, policy_from
     from agent_gate.config.settings import (
         AgentConfig,
-        AnchorConfig,
         ApproverConfig,
         ChainPolicyConfig,
         Config,
         GatewayConfig,
         HomeApproverConfig,
         HomeAssistantConfig,
-        McpServerConfig,
         MessengerConfig,
         PolicyAgentConfig,
         ProjectConfig,
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentConfig",
-    "AnchorConfig",
     "ApproverConfig",
     "ChainPolicyConfig",
     "Config",
@@ -44,7 +41,6 @@ __all__ = [
     "GatewayConfig",
     "HomeApproverConfig",
     "HomeAssistantConfig",
-    "McpServerConfig",
     "MessengerConfig",
     "PolicyAgentConfig",
     "ProjectConfig",

@@ -7,29 +7,61 @@ from typing import Any, NoReturn
 
 from agent_gate.config.places import Field, field_name, mapping_at, mappings_at, shown
 from agent_gate.config.problems import Problems
+from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import Json
 
+OWN_CHAINS = ("api", "outbound")
+"""Those that the gate itself sends requests through."""
 _PHONES = ("services", "homeassistant", "approvals")
-RESERVED_SERVER_NAMES = frozenset({"fs", "http", "shell", "state", "ha", "gate", "agent"})
 
 
-def check_meaning(value: Json, problems: Problems) -> None:
+_NOT_HERE: tuple[tuple[Field, str], ...] = (
+    (("anchor",), "copy `<ledger>.anchor` elsewhere by other means"),
+    (("services", "mcp_servers"), "start the servers beside the gate"),
+)
+"""Fields of later releases, and what to do until then."""
+
+
+def refuse_what_is_not_here(value: Json, problems: Problems) -> None:
+    """Adds sections that would have no effect, and takes them out: nothing else about them needs to be told."""
+    for place, instead in _NOT_HERE:
+        around = mapping_at(value, *place[:-1])
+        if place[-1] in around:
+            del around[str(place[-1])]
+            problems.add(place, f"not in this release, where it would have no effect; remove it, and {instead}")
+    if mapping_at(value, "storage").get("type") == "postgresql":
+        del value["storage"]
+        problems.add(("storage", "type"), "`postgresql` is not in this release; write `type: sqlite` and a path")
+
+
+def check_meaning(value: Json, problems: Problems, *, for_agents: bool = True) -> None:
     """Adds what is wrong besides the shape; a field whose shape is already blamed is passed over."""
     if not isinstance(value, dict):
         return
-    if ("agent" in value) == ("agents" in value):
-        what = "given besides `agents`; keep one" if "agent" in value else "missing"
+    named = sum(key in value for key in ("agent", "agents"))
+    if named == 2 or (named == 0 and for_agents):
+        what = "given besides `agents`; keep one" if named else "missing"
         problems.add(("agent",), f"{what}; write `agent: {{token: …}}` for one agent, or a list under `agents`")
     _check_people(value, problems)
     _check_phones(value, problems)
-    _check_storage(mapping_at(value, "storage"), problems)
-    for name, server in mapping_at(value, "services", "mcp_servers").items():
-        _check_server(name, server, problems)
-    for place, route in mappings_at(value, "policy_agent", "routes"):
-        if isinstance(route.get("chain"), str) and route["chain"] not in mapping_at(value, "chains"):
-            problems.add((*place, "chain"), f"there is no chain {shown(route['chain'])} under `chains`")
+    _check_chains(value, problems)
     for name in mapping_at(value, "projects"):
         _check_state(("projects", name), mapping_at(value, "projects", name), problems)
+
+
+def _check_chains(value: Json, problems: Problems) -> None:
+    """A chain that nothing goes through would be a wall that stands somewhere else."""
+    used = set(OWN_CHAINS)
+    for place, route in mappings_at(value, "policy_agent", "routes"):
+        chain = route.get("chain")
+        if isinstance(chain, str):
+            used.add(chain)
+            if chain not in mapping_at(value, "chains"):
+                problems.add((*place, "chain"), f"there is no chain {shown(chain)} under `chains`")
+    for name in mapping_at(value, "chains"):
+        if name not in used and not problems.blames(("chains", name)):
+            routed = "name it in a route of policy_agent, or call it `api` or `outbound`"
+            problems.add(("chains", name), f"nothing goes through it; {did_you_mean(name, sorted(used), routed)}")
 
 
 def _check_people(value: Json, problems: Problems) -> None:
@@ -38,10 +70,20 @@ def _check_people(value: Json, problems: Problems) -> None:
     _check_unique(_fields(mappings_at(value, "agents"), "id"), "each agent needs an id of its own", problems)
     for key in ("id", "telegram_user_id"):
         _check_unique(_fields(mappings_at(value, "approvers"), key), "each is one person", problems)
+    _check_owners(value, problems)
     at_home = {phone.get("approver") for _, phone in mappings_at(value, *_PHONES)}
     for place, approver in mappings_at(value, "approvers"):
         if "token" not in approver and "telegram_user_id" not in approver and approver.get("id") not in at_home:
             problems.add(place, "can never answer; give a token, a telegram_user_id, or a phone at home")
+
+
+def _check_owners(value: Json, problems: Problems) -> None:
+    """An owner is kept from approving; one whose name nobody answers to would keep nobody from it."""
+    people = [approver.get("id") for _, approver in mappings_at(value, "approvers")]
+    for place, agent in mappings_at(value, "agents"):
+        field, owner = (*place, "owner"), agent.get("owner")
+        if people and isinstance(owner, str) and owner not in people and not problems.blames(field):
+            problems.add(field, f"there is no {problems.shown(field, owner)} under `approvers`, so it keeps nobody")
 
 
 def _check_phones(value: Json, problems: Problems) -> None:
@@ -69,33 +111,6 @@ def _check_unique(given: Iterable[tuple[Field, str | int]], remedy: str, problem
         if value in first and not problems.blames(place):
             problems.add(place, f"the same as {field_name(first[value])}; {remedy}")
         first.setdefault(value, place)
-
-
-def _check_storage(storage: Mapping[str, Any], problems: Problems) -> None:
-    match storage.get("type"):
-        case "sqlite":
-            needed, other = "path", "url"
-        case "postgresql":
-            needed, other = "url", "path"
-        case _:
-            return
-    if needed not in storage:
-        problems.add(("storage", needed), f"missing; {storage['type']} needs it")
-    if other in storage:
-        problems.add(("storage", other), f"has no meaning for {storage['type']}; remove it")
-
-
-def _check_server(name: str, server: Json, problems: Problems) -> None:
-    place = ("services", "mcp_servers", name)
-    if name in RESERVED_SERVER_NAMES:
-        problems.add(place, f"{shown(name)} is a name of the gate's own tools; choose another")
-    if not isinstance(server, dict):
-        return
-    if ("command" in server) == ("url" in server):
-        problems.add(place, "needs either `command` or `url`")
-    for key in ("headers",) if "command" in server else ("args", "env"):
-        if key in server:
-            problems.add((*place, key), "has no meaning here; remove it")
 
 
 def _check_state(place: Field, project: Mapping[str, Any], problems: Problems) -> None:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from secrets import token_hex
 from typing import Any, TypeAlias
 
-from agent_gate.config.config_checks import check_meaning
+from agent_gate.config.config_checks import check_meaning, refuse_what_is_not_here
 from agent_gate.config.problems import Problems, check_schema, with_environment
 from agent_gate.config.settings import (
     AgentConfig,
-    AnchorConfig,
     ApproverConfig,
     ChainPolicyConfig,
     Config,
     GatewayConfig,
     HomeApproverConfig,
     HomeAssistantConfig,
-    McpServerConfig,
     MessengerConfig,
     PolicyAgentConfig,
     ProjectConfig,
@@ -48,18 +45,17 @@ _DIGITS = re.compile(r"-?[0-9]{1,16}\Z", re.ASCII)
 def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True, check: Check | None = None) -> Config:
     """The settings in a file; ConfigError holds every problem at once.
 
-    Where no agents are served, as by a policy agent alone, `gateway` and `agent` may be absent. `check` looks besides
-    at what only those know who use it: the steps of chains.
+    Where no agents are served over a network, as by `run`, `mcp` or a policy agent alone, `gateway` and `agent` may be
+    absent. `check` looks besides at what only those know who use it: the steps of chains.
     """
-    document, problems = with_environment(load_yaml(path))
+    document, problems = with_environment(load_yaml(path), "config")
     if not for_agents and isinstance(document.value, dict):
         document.value.setdefault("gateway", {"host": "127.0.0.1", "port": 1})
-        if "agents" not in document.value:
-            document.value.setdefault("agent", {"token": token_hex()})
     for steps in _NUMBERS:
         _coerce(document.value, steps)
+    refuse_what_is_not_here(document.value, problems)
     if check_schema(document, "config", problems):
-        check_meaning(document.value, problems)
+        check_meaning(document.value, problems, for_agents=for_agents)
         if check is not None:
             check(document.value, problems)
     problems.raise_any()
@@ -100,13 +96,12 @@ def _config(fields: dict[str, Any]) -> Config:
         services=_services(fields.get("services", {})),
         storage=StorageConfig(**fields["storage"]) if "storage" in fields else StorageConfig(),
         rate_limit=RateLimitConfig(**fields.get("rate_limit", {})),
-        agents=(agent,) if agent else tuple(map(_agent, fields["agents"])),
+        agents=(agent,) if agent else tuple(map(_agent, fields.get("agents", ()))),
         approvers=tuple(ApproverConfig(**_tuples(item)) for item in fields.get("approvers", ())),
         projects={
             "default": ProjectConfig(),
             **{name: ProjectConfig(**item) for name, item in fields.get("projects", {}).items()},
         },
-        anchor=AnchorConfig(**fields["anchor"]) if "anchor" in fields else None,
         policy_agent=_policy_agent(fields["policy_agent"]) if "policy_agent" in fields else None,
         chains={
             name: tuple(ChainPolicyConfig(**item) for item in chain) for name, chain in fields.get("chains", {}).items()
@@ -137,10 +132,7 @@ def _messenger(fields: dict[str, Any]) -> MessengerConfig:
 
 
 def _services(fields: dict[str, Any]) -> ServicesConfig:
-    return ServicesConfig(
-        _home(fields["homeassistant"]) if "homeassistant" in fields else None,
-        {name: McpServerConfig(**_tuples(item)) for name, item in fields.get("mcp_servers", {}).items()},
-    )
+    return ServicesConfig(_home(fields["homeassistant"]) if "homeassistant" in fields else None)
 
 
 def _home(fields: dict[str, Any]) -> HomeAssistantConfig:

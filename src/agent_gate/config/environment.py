@@ -6,7 +6,7 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 
-from agent_gate.config.places import Field, field_name, shown
+from agent_gate.config.places import Field, field_name, shown, value_at
 from agent_gate.config.yaml_file import Document
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json
@@ -28,7 +28,10 @@ def substitute(document: Document) -> tuple[Document, list[tuple[Field, str]]]:
     """The document with its variables replaced, and the fields where that was not possible."""
     substitution = _Substitution()
     value = substitution.of(document.value, ())
-    return replace(document, value=value, variables=substitution.variables), substitution.problems
+    whole = frozenset(
+        place for place, reference in substitution.variables.items() if value_at(document.value, *place) == reference
+    )
+    return replace(document, value=value, variables=substitution.variables, whole=whole), substitution.problems
 
 
 def _message(place: Field, text: str) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from agent_gate.config.places import Field, shown
+from agent_gate.config.places import shown
+from agent_gate.config.plan_steps import wrong_reference
 from agent_gate.config.problems import Problems, check_schema
 from agent_gate.config.yaml_file import Document, EmptyFileError, PathLike, load_yaml
 from agent_gate.model.codec import CodecError, normalise
 from agent_gate.model.errors import ConfigError, PlanValidationError
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.references import references_in
 from agent_gate.model.tool import Json
 
 FORMAT, EMPTY, ARGUMENTS = 3001, 3002, 3004
-
-_REFERENCE = re.compile(r"\$\{steps\.(?:([A-Za-z_][A-Za-z0-9_-]*)\.data(?:[.\[][^{}]*)?\})?")
 
 
 def load_plan(source: PathLike | Mapping[str, Json] = "plan.yaml") -> Plan:
@@ -71,22 +70,8 @@ def _check_ids(steps: list[dict[str, Any]], problems: Problems) -> None:
 def _check_references(steps: list[dict[str, Any]], problems: Problems) -> None:
     earlier: set[str] = set()
     for number, step in enumerate(steps):
-        for place, text in _texts(step.get("args", {}), ("steps", number, "args")):
-            for reference in _REFERENCE.finditer(text):
-                if reference[1] is None:
-                    problems.add(place, "a reference is written ${steps.<id>.data…}")
-                elif reference[1] not in earlier:
-                    problems.add(place, f"{shown(reference[0])} does not name an earlier step by its id")
+        for reference in references_in(step.get("args", {})):
+            if wrong := wrong_reference(reference, earlier):
+                problems.add(("steps", number, "args", *reference.place), wrong)
         if "id" in step:
             earlier.add(step["id"])
-
-
-def _texts(value: Json, place: Field) -> Iterator[tuple[Field, str]]:
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*place, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*place, index))

@@ -51,7 +51,7 @@ def policy_from(mapping: Mapping[str, Json]) -> Policy:
 
 
 def _policy_of(document: Document) -> Policy:
-    document, problems = with_environment(document)
+    document, problems = with_environment(document, "policy")
     if check_schema(document, "policy", problems):
         check_meaning(document.value, problems)
     problems.raise_any()

@@ -8,11 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from agent_gate.config.coercion import coerce
 from agent_gate.config.environment import substitute
 from agent_gate.config.places import Field, field_name, shown
 from agent_gate.config.wording import wording
 from agent_gate.config.yaml_file import Document
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import Json
 
 _PROBLEMS_MAX = 50
@@ -34,6 +36,9 @@ class Problems:
         """The value in the words of the file; one that came from the environment only by its variable."""
         return f"the value of {self.document.variables[place]}" if place in self.document.variables else shown(value)
 
+    def found(self) -> list[tuple[Field, str]]:
+        return list(self._found)
+
     def blames(self, place: Field) -> bool:
         return place in self._blamed
 
@@ -52,9 +57,10 @@ class Problems:
             raise ConfigError.of_all(self.texts())
 
 
-def with_environment(document: Document) -> tuple[Document, Problems]:
+def with_environment(document: Document, schema_name: str) -> tuple[Document, Problems]:
     """The document with its variables replaced; what could not be replaced is the first of its problems."""
     replaced, unset = substitute(document)
+    coerce(replaced.value, replaced.whole, schema_of(schema_name))
     problems = Problems(replaced)
     for place, text in unset:
         problems.add(place, text)
@@ -70,6 +76,18 @@ def check_schema(document: Document, schema_name: str, problems: Problems) -> bo
             if not problems.blames(place):
                 problems.add(place, text)
     return len(errors) <= _PROBLEMS_MAX
+
+
+def check_section(schema_name: str, place: Field, value: Json) -> None:
+    """ConfigError with every problem of one section, which was made in a program and not read from a file."""
+    around: Json = value
+    for step in reversed(place):
+        around = {step: around}
+    problems = Problems(Document("", around))
+    check_schema(problems.document, schema_name, problems)
+    found = [f"{field_name(at)}: {text}" for at, text in problems.found() if at[: len(place)] == place]
+    if found:
+        raise ConfigError.of_all(found)
 
 
 def schema_of(name: str) -> Mapping[str, Any]:
@@ -115,8 +133,6 @@ def _description(schema: dict[str, Any], part: dict[str, Any]) -> str:
 def _unknown(key: str, part: dict[str, Any]) -> str:
     if "patternProperties" in part:
         return f"not a name for this: {part['description']}"
-    from difflib import get_close_matches  # noqa: PLC0415  # only where somebody made a mistake
-
-    known = list(part.get("properties", ()))
-    close = get_close_matches(key[:100], known, 1)
-    return f"unknown field; did you mean `{close[0]}`?" if close else f"unknown field; known are {', '.join(known)}"
+    known = part.get("properties", {})
+    # Less alike than elsewhere: the fields of one section are few, and share their words.
+    return "unknown field; " + did_you_mean(key, known, f"known are {', '.join(known)}", likeness=0.6)

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
+from agent_gate.config.problems import check_section
 from agent_gate.model.tool import Json, Mode
+
+_NEEDED = frozenset({"url", "approver", "notify"})
+"""Fields for which an empty text is no absence."""
+
+
+def _given(settings: Any) -> dict[str, Any]:
+    """The fields of a section as a file has them, where an absent one is left out."""
+    fields = {one.name: getattr(settings, one.name) for one in dataclass_fields(settings)}
+    return {name: value for name, value in fields.items() if value not in ("", ()) or name in _NEEDED}
 
 
 @dataclass(frozen=True)
@@ -84,22 +95,16 @@ class HomeAssistantConfig:
     approvals: tuple[HomeApproverConfig, ...] = ()
     """Phones on which questions are shown and answered."""
 
-
-@dataclass(frozen=True)
-class McpServerConfig:
-    """An upstream server: a command to start, or a URL to connect to."""
-
-    command: str = ""
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    url: str = field(default="", repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    def __post_init__(self) -> None:
+        """ConfigError for what a file could not say either."""
+        phones = [_given(phone) for phone in self.approvals]
+        fields = {**_given(self), **({"approvals": phones} if phones else {})}
+        check_section("config", ("services", "homeassistant"), fields)
 
 
 @dataclass(frozen=True)
 class ServicesConfig:
     homeassistant: HomeAssistantConfig | None = None
-    mcp_servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         """A service by its name in the file; KeyError where it is off."""
@@ -113,12 +118,6 @@ class ServicesConfig:
 class StorageConfig:
     type: str = "sqlite"
     path: str = "agent-gate.db"
-    url: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True)
-class AnchorConfig:
-    path: str
 
 
 @dataclass(frozen=True)
@@ -180,7 +179,6 @@ class Config:
     """Every agent, also the one of `agent:`."""
     approvers: tuple[ApproverConfig, ...] = ()
     projects: Mapping[str, ProjectConfig] = field(default_factory=lambda: {"default": ProjectConfig()})
-    anchor: AnchorConfig | None = None
     policy_agent: PolicyAgentConfig | None = None
     chains: Mapping[str, tuple[ChainPolicyConfig, ...]] = field(default_factory=dict)
     policies: Mapping[str, Mapping[str, Json]] = field(default_factory=dict, repr=False)

@@ -30,6 +30,8 @@ class Document:
     lines: Lines | None = None
     variables: Mapping[Field, str] = field(default_factory=dict)
     """Fields whose text holds values of the environment, which messages must not show, by variable."""
+    whole: frozenset[Field] = frozenset()
+    """Those of them that are one variable and nothing else."""
 
     def line_of(self, place: Field) -> int | None:
         """The line of a field, or of the nearest thing around it that is there."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
+from agent_gate.history import run_rows
 from agent_gate.ledger.reader import row_of, rows_of
 from agent_gate.ledger.sqlite import ENTRY_COLUMNS, entry_of, question_of
 from agent_gate.model.codec import restore
@@ -16,7 +17,6 @@ from agent_gate.model.entry import AuditEntry, Entry
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Status
-from agent_gate.model.record import output_blob
 
 OUTCOMES = tuple(status.value for status in Status if status is not Status.PENDING_APPROVAL)
 LIMIT = 100
@@ -80,7 +80,8 @@ def audit(
     for column, pattern in (("tool", tool), ("agent_id", agent), ("status", status), ("project", project)):
         if pattern is not None:
             glob = column in ("tool", "agent_id") and any(character in pattern for character in "*?[")
-            wanted += f" AND {column} {'GLOB' if glob else '='} ?"
+            # The plus: by the index of tools SQLite would have to sort all calls of a tool to give the last few.
+            wanted += f" AND +{column} {'GLOB' if glob else '='} ?"
             # SQLite negates a set by `^`, shells and our rules by `!`.
             values.append(pattern.replace("[!", "[^") if glob else pattern)
     if since is not None:
@@ -159,19 +160,15 @@ def get_audit_log(reader: sqlite3.Connection, limit: int = LIMIT) -> list[AuditE
     """The core-engine document's records of settled calls, newest first; of an erased one only the header is left."""
     rows = rows_of(
         reader,
-        "SELECT a.request_id, a.timestamp, a.tool_name, a.args, a.signature, a.decision, a.resolution, a.resolved_by,"
-        " a.resolved_at, a.execution_result, a.agent_id, e.call_id, e.body ->> '$.output_hash'"
-        " FROM audit_log a JOIN entries e ON e.id = a.id ORDER BY a.id DESC LIMIT ?",
+        "SELECT request_id, timestamp, tool_name, args, signature, decision, resolution, resolved_by, resolved_at,"
+        " execution_result, agent_id FROM audit_log ORDER BY id DESC LIMIT ?",
         _positive(limit),
     )
-    return [_audit_entry(reader, *row) for row in rows]
+    return [_audit_entry(*row) for row in rows]
 
 
-def _audit_entry(reader: sqlite3.Connection, *row: Any) -> AuditEntry:
-    request_id, at, tool, args, signature, decision, resolution, by, resolved_at, result, agent, call_id, hash = row
-    if result is None and hash is not None:
-        blob = row_of(reader, "SELECT data FROM blobs WHERE hash = ?", output_blob(call_id))
-        result = blob[0].decode() if blob else None
+def _audit_entry(*row: Any) -> AuditEntry:
+    request_id, at, tool, args, signature, decision, resolution, by, resolved_at, result, agent = row
     return AuditEntry(
         request_id=request_id,
         timestamp=epoch(at),
@@ -239,7 +236,7 @@ RUN_COLUMNS = (
 def runs(
     reader: sqlite3.Connection, limit: int = LIMIT, agent: str | None = None, columns: Sequence[str] = RUN_COLUMNS
 ) -> list[dict[str, Any]]:
-    """The rows of the view `runs`, newest first: all, or those that one agent began."""
+    """The rows of the view `runs`, newest first, with why a run was refused: all, or those that one agent began."""
     began = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
     wanted, values = ("", ()) if agent is None else (f"WHERE run_id IN ({began})", (agent,))
     rows = rows_of(
@@ -248,7 +245,7 @@ def runs(
         *values,
         _positive(limit),
     )
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    return [run_rows.shown(reader, dict(zip(columns, row, strict=True))) for row in list(rows)]
 
 
 def agent_of_run(reader: sqlite3.Connection, run_id: str) -> str | None:

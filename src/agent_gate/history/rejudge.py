@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
+from agent_gate.history.replay import is_secret
 from agent_gate.history.state import show
 from agent_gate.ledger.reader import row_of, rows_of
 from agent_gate.model.builtin import BUILTIN
@@ -53,6 +54,11 @@ class RecordedCall:
     @property
     def step_index(self) -> int | None:
         return self._body.get("step_index")
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether a rule may have seen more of its arguments than was written down."""
+        return any(is_secret(value) for value in self._body["args"].values())
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jsonpatch
 
@@ -36,14 +36,29 @@ class Difference:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
-def replay_transitions(reader: sqlite3.Connection, project: str, find: Find) -> list[Difference]:
+@dataclass(frozen=True, slots=True)
+class NotRecomputed:
+    """A call whose transition cannot be done again here; that says nothing against the record."""
+
+    call_id: str
+    why: str
+
+
+Finding: TypeAlias = Difference | NotRecomputed
+_Problem: TypeAlias = tuple[str] | tuple[str, str | None, str | None]
+
+
+def replay_transitions(
+    reader: sqlite3.Connection, project: str, find: Find, run_id: str | None = None
+) -> list[Finding]:
     """Recompute each pure call that succeeded and compare state and result; `find` gives the transition of a tool.
 
     Each starts from the state recorded before it, so that one difference does not hide or cause another.
     Calls whose bodies were erased cannot be recomputed and are passed over; their states stay as starting points.
+    With `run_id`, the calls of that run alone.
     """
     with one_moment(reader):
-        return list(_Replay(reader, project, find).differences())
+        return list(_Replay(reader, project, find).findings(run_id))
 
 
 class _Replay:
@@ -51,32 +66,40 @@ class _Replay:
         self._reader, self._project, self._find = reader, project, find
         self._states: dict[int, bytes] = {}
 
-    def differences(self) -> Iterator[Difference]:
+    def findings(self, run_id: str | None) -> Iterator[Finding]:
+        of_run, values = ("", ()) if run_id is None else (" AND run_id = ?", (run_id,))
         rows = rows_of(
             self._reader,
-            "SELECT seq, call_id, tool, body FROM entries WHERE project = ? AND kind = 'settled'"
-            " AND status = 'success' AND body IS NOT NULL ORDER BY seq",
+            "SELECT seq, call_id, tool, body FROM entries WHERE project = ? AND kind = 'settled'"  # noqa: S608
+            f" AND status = 'success' AND body IS NOT NULL{of_run} ORDER BY seq",
             self._project,
+            *values,
         )
         for seq, call_id, tool, body in rows:
             # Only a pure call has a state version in its body; inside an argument the key only costs a parse.
             fields = restore(body.encode()) if '"state_version":' in body else {}
             if "state_version" in fields:
-                problem = self._problem(seq, call_id, tool, fields)
-                if problem:
-                    yield Difference(self._project, seq, call_id, tool, *problem)
+                found = self._finding(seq, call_id, tool, fields)
+                if found:
+                    yield found
 
-    def _problem(
-        self, seq: int, call_id: str, tool: str, fields: Mapping[str, Any]
-    ) -> tuple[str] | tuple[str, str | None, str | None] | None:
+    def _finding(self, seq: int, call_id: str, tool: str, fields: Mapping[str, Any]) -> Finding | None:
         args = self._args(seq, call_id, fields)
         if args is None:
-            return ("its arguments are not recorded",)
-        after = fields["state_version"]
-        before = self._state(after - 1 if "state_hash" in fields else after)
+            return Difference(self._project, seq, call_id, tool, "its arguments are not recorded")
+        if any(is_secret(value) for value in args.values()):
+            return NotRecomputed(call_id, "its secret arguments are not recorded")
         transitions = self._reverts(tool, fields) or [found for found in [self._find(tool)] if found]
         if not transitions:
-            return (f"there is no transition `{tool}` here",)
+            return NotRecomputed(call_id, f"there is no pure tool `{tool}` here")
+        problem = self._problem(transitions, args, fields)
+        return Difference(self._project, seq, call_id, tool, *problem) if problem else None
+
+    def _problem(
+        self, transitions: list[Transition], args: dict[str, Json], fields: Mapping[str, Any]
+    ) -> _Problem | None:
+        after = fields["state_version"]
+        before = self._state(after - 1 if "state_hash" in fields else after)
         problem = self._differs(transitions[0], args, before, fields)
         if problem and any(self._differs(other, args, before, fields) is None for other in transitions[1:]):
             return None
@@ -85,7 +108,7 @@ class _Replay:
     @staticmethod
     def _differs(
         transition: Transition, args: dict[str, Json], before: bytes, fields: Mapping[str, Any]
-    ) -> tuple[str] | tuple[str, str | None, str | None] | None:
+    ) -> _Problem | None:
         try:
             new = transition(args, restore(before))
             state_hash = hash_of(new.state)
@@ -134,3 +157,8 @@ class _Replay:
             lambda _, state: NewState(taken_back(target, undone, state)),
             lambda _, state: NewState(jsonpatch.make_patch(undone, target).apply(state)),
         ]
+
+
+def is_secret(value: Any) -> bool:
+    """Whether a recorded argument is only the keyed hash of what was given."""
+    return isinstance(value, dict) and set(value) == {"$secret"}

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agent_gate.config import policy_from
+from agent_gate.history import replay_record
 from agent_gate.history.rejudge import Rejudge, policy_source
-from agent_gate.history.replay import replay_transitions
-from agent_gate.history.report import run_of, steps_of
+from agent_gate.history.replay import Difference, is_secret, replay_transitions
+from agent_gate.history.replay_record import Examined, Mismatch, NotCompared
+from agent_gate.history.report import read_json, run_of, steps_of
+from agent_gate.history.run_chain import chain_findings
 from agent_gate.ledger.reader import one_moment, open_reader
 from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.model.codec import canonical, hash_of, restore, sha256_hex
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.codec import hash_of, restore, sha256_hex
 from agent_gate.model.errors import GateError, ReplayError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
@@ -31,19 +33,6 @@ Find = Callable[[str], Transition | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Mismatch:
-    """One place where the record and its replay part."""
-
-    code: int
-    what: str
-    call_id: str = ""
-    step_index: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if value not in ("", None)}
-
-
-@dataclass(frozen=True, slots=True)
 class Replayed:
     run_id: str
     """The new run, of mode `replay`."""
@@ -54,6 +43,8 @@ class Replayed:
     """Where the run, under its own policy, would not come out as recorded."""
     changes: list[Mismatch]
     """Where another policy would have judged otherwise."""
+    not_recomputed: list[NotCompared] = field(default_factory=list)
+    """Steps that cannot be computed again here, which says nothing against the record."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -62,6 +53,7 @@ class Replayed:
             "steps": self.steps,
             "mismatches": [mismatch.to_json() for mismatch in self.mismatches],
             "changes": [change.to_json() for change in self.changes],
+            "not_recomputed": [one.to_json() for one in self.not_recomputed],
         }
 
 
@@ -77,54 +69,94 @@ async def replay_run(
     """Nothing is executed; the replay is itself a run in the ledger, linked to its original."""
     examined = await asyncio.to_thread(_examine, ledger.files.db, run_id, find, other)
     new_id = ids.new()
-    run, steps, mismatches = examined.run, examined.steps, examined.mismatches
-    await _record(ledger, examined.project, new_id, run, steps, mismatches, clock, ids)
-    return Replayed(new_id, run["run_id"], steps, mismatches, examined.changes)
+    await ledger.commit(replay_record.work(examined, new_id, ledger.instance, iso(clock.now()), ids, other))
+    return Replayed(
+        new_id,
+        examined.run["run_id"],
+        examined.steps,
+        examined.mismatches,
+        examined.changes,
+        examined.not_recomputed,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Examined:
-    run: dict[str, Any]
-    project: str
-    steps: list[dict[str, Any]]
-    mismatches: list[Mismatch]
-    changes: list[Mismatch]
-
-
-def _examine(db: Path, run_id: str, find: Find, other: Policy | None) -> _Examined:
+def _examine(db: Path, run_id: str, find: Find, other: Policy | None) -> Examined:
     """On a thread of its own: a gate that replays goes on with its calls."""
     with closing(open_reader(db)) as reader, one_moment(reader):
         run = run_of(reader, run_id)
-        steps = steps_of(reader, run["run_id"])
+        if "original_run_id" in run:
+            raise _is_a_replay(run)
+        steps, project = steps_of(reader, run["run_id"]), _project_of(reader, run["run_id"])
         around = _surroundings_of(reader, run["run_id"])
-        mismatches = list(_mismatches(reader, run, steps, find, around))
-        changes = list(_changes(reader, run["run_id"], Judge(other, around))) if other else []
-        return _Examined(run, _project_of(reader, run["run_id"]), steps, mismatches, changes)
+        found = [*_unfit(reader, run, project, steps), *_recomputed(reader, run, project, steps, find, around)]
+        return Examined(
+            run,
+            project,
+            steps,
+            [one for one in found if isinstance(one, Mismatch)],
+            list(_changes(reader, run["run_id"], Judge(other, around))) if other else [],
+            [one for one in found if isinstance(one, NotCompared)],
+        )
 
 
-def _mismatches(
-    reader: sqlite3.Connection,
-    run: dict[str, Any],
-    steps: list[dict[str, Any]],
-    find: Find,
-    surroundings: Surroundings,
+def _is_a_replay(run: Mapping[str, Any]) -> ReplayError:
+    original = run["original_run_id"]
+    return ReplayError(
+        f"run `{run['run_id']}` is itself a replay, of run `{original}`",
+        code=4001,
+        suggestion=f"replay the original: `agent-gate replay {original}`",
+    )
+
+
+def _unfit(
+    reader: sqlite3.Connection, run: dict[str, Any], project: str, steps: list[dict[str, Any]]
 ) -> Iterator[Mismatch]:
+    """Where the record does not fit itself: its chain, its counts, its plan and policy, its hashes."""
+    indexes = {step["call_id"]: step.get("step_index") for step in steps}
+    for finding in chain_findings(reader, run["run_id"], project):
+        call_id = _call_at(reader, project, finding.seq)
+        yield Mismatch(finding.code, str(finding), call_id, indexes.get(call_id))
     for name in ("plan", "policy"):
         if run[f"{name}_json"] is None or sha256_hex(run[f"{name}_json"].encode()) != run[f"{name}_hash"]:
             yield Mismatch(4002, f"the recorded {name} is not the one that the run was made with")
-    if run["plan_json"] is not None:
-        yield from _against_plan(restore(run["plan_json"].encode()), steps)
+    plan = read_json(run["plan_json"])
+    if plan is not None:
+        yield from _against_plan(plan, steps)
     yield from _hashes(steps)
+
+
+def _call_at(reader: sqlite3.Connection, project: str, seq: int | None) -> str:
+    row = reader.execute("SELECT call_id FROM entries WHERE project = ? AND seq = ?", (project, seq)).fetchone()
+    return row[0] if row and row[0] else ""
+
+
+def _recomputed(
+    reader: sqlite3.Connection,
+    run: dict[str, Any],
+    project: str,
+    steps: list[dict[str, Any]],
+    find: Find,
+    surroundings: Surroundings,
+) -> Iterator[Mismatch | NotCompared]:
+    """What verdicts and pure transitions come to now, where that is not what was recorded, or cannot be known."""
     yield from _verdicts(reader, run, surroundings)
-    calls = {step["call_id"]: step.get("step_index") for step in steps}
-    for difference in replay_transitions(reader, _project_of(reader, run["run_id"]), find):
-        if difference.call_id in calls:
-            yield Mismatch(4004, difference.what, difference.call_id, calls[difference.call_id])
+    indexes = {step["call_id"]: step.get("step_index") for step in steps}
+    for found in replay_transitions(reader, project, find, run["run_id"]):
+        index = indexes.get(found.call_id)
+        if isinstance(found, Difference):
+            yield Mismatch(4004, found.what, found.call_id, index)
+        else:
+            yield NotCompared(found.why, found.call_id, index)
+    for step in steps:
+        if step.get("erased"):
+            yield NotCompared("what it was has been erased", step["call_id"], step.get("step_index"))
 
 
 def _against_plan(plan: dict[str, Any], steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
     """Each recorded step must be the plan's, at its place; arguments that refer to earlier steps were filled in."""
     for step in steps:
+        if step.get("erased"):
+            continue
         index = step.get("step_index")
         if index is None or not 0 <= index < len(plan["steps"]):
             yield Mismatch(4003, "the plan has no such step", step["call_id"], index)
@@ -148,7 +180,7 @@ def _spellings(planned: dict[str, Any]) -> Iterator[Any]:
 def _fits(planned: Any, recorded: Any) -> bool:
     if isinstance(planned, str) and "${steps." in planned:
         return True
-    if isinstance(recorded, dict) and set(recorded) == {"$secret"}:
+    if is_secret(recorded):
         return True
     if isinstance(planned, dict) and isinstance(recorded, dict):
         return planned.keys() == recorded.keys() and all(_fits(planned[key], recorded[key]) for key in planned)
@@ -168,7 +200,9 @@ def _hashes(steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
             yield Mismatch(4004, "the result is not the one that was hashed", step["call_id"], step.get("step_index"))
 
 
-def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings) -> Iterator[Mismatch]:
+def _verdicts(
+    reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings
+) -> Iterator[Mismatch | NotCompared]:
     """Every verdict again, under the policy that was in force for that very call, as was judged then."""
     rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
     edition = _edition_of(reader, run["run_id"])
@@ -183,6 +217,9 @@ def _verdicts(reader: sqlite3.Connection, run: dict[str, Any], surroundings: Sur
             continue
         verdict = rejudge.verdict(call, judge, as_it_was=True)
         if verdict.decision is not call.decision or _rules(verdict) != call.rules:
+            if call.has_secrets:  # an expression may have looked at them
+                yield NotCompared("its secret arguments are not recorded", call.call_id, index)
+                continue
             was = f"{call.decision.value} by {', '.join(call.rules) or 'no rule'}"
             now = f"{verdict.decision.value} by {', '.join(_rules(verdict)) or 'no rule'}"
             yield Mismatch(4004, f"the verdict was {was} and is now {now}", call.call_id, index)
@@ -230,38 +267,3 @@ def _at_the_beginning(reader: sqlite3.Connection, run_id: str, field: str) -> An
 def _project_of(reader: sqlite3.Connection, run_id: str) -> str:
     row = reader.execute("SELECT project FROM entries WHERE run_id = ? ORDER BY id LIMIT 1", (run_id,)).fetchone()
     return str(row[0])
-
-
-async def _record(
-    ledger: SqliteLedger,
-    project: str,
-    new_id: str,
-    run: dict[str, Any],
-    steps: list[dict[str, Any]],
-    mismatches: list[Mismatch],
-    clock: Clock,
-    ids: Ids,
-) -> None:
-    now = iso(clock.now())
-    statuses = [step["result"]["status"] for step in steps]
-    begin = {
-        "instance": ledger.instance,
-        "mode": "replay",
-        "original_run_id": run["run_id"],
-        "plan_hash": run["plan_hash"],
-        "policy_hash": run["policy_hash"],
-        "salt": ids.salt(),
-        "total_steps": run["total_steps"],
-    }
-    end = {
-        "completed_steps": statuses.count("success"),
-        "denied_steps": statuses.count("denied") + statuses.count("expired"),
-        "failed_steps": statuses.count("error") + statuses.count("unknown"),
-        "mismatches": [mismatch.to_json() for mismatch in mismatches[:1000]],
-        "salt": ids.salt(),
-    }
-    drafts = (
-        Draft(Kind.RUN, now, canonical(begin), run_id=new_id, status="running"),
-        Draft(Kind.RUN, now, canonical(end), run_id=new_id, status="failed" if mismatches else "completed"),
-    )
-    await ledger.commit(Work(project, drafts))

@@ -6,9 +6,12 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent_gate.history import run_rows
 from agent_gate.history.query import RUN_COLUMNS
+from agent_gate.history.touched import attempts, resources
 from agent_gate.ledger.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import restore
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ReplayError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.record import output_blob
@@ -17,7 +20,7 @@ REPORT_VERSION = "1.0"
 
 
 def run_of(reader: sqlite3.Connection, run_id: str) -> dict[str, Any]:
-    """The row of the view `runs`, and of a replay its original; an id may be shortened while only one run has it."""
+    """The run as `run_rows` shows it; an id may be shortened while only one run has it."""
     columns = ", ".join(RUN_COLUMNS)
     rows = list(
         rows_of(
@@ -28,25 +31,29 @@ def run_of(reader: sqlite3.Connection, run_id: str) -> dict[str, Any]:
         )
     )
     if len(rows) != 1:
-        found = "several runs begin with" if rows else "there is no run"
-        raise ReplayError(f"{found} `{run_id}`", code=4001, suggestion="see `agent-gate list-runs`")
-    run = dict(zip(RUN_COLUMNS, rows[0], strict=True))
-    original = row_of(
-        reader,
-        "SELECT body ->> '$.original_run_id' FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1",
-        run["run_id"],
-    )
-    return {**run, "original_run_id": original[0]} if original and original[0] else run
+        raise _no_such_run(reader, run_id, several=bool(rows))
+    return run_rows.shown(reader, dict(zip(RUN_COLUMNS, rows[0], strict=True)))
+
+
+def _no_such_run(reader: sqlite3.Connection, run_id: str, *, several: bool) -> ReplayError:
+    if several:
+        return ReplayError(f"several runs begin with `{run_id}`", code=4001, suggestion="see `agent-gate list-runs`")
+    if row_of(reader, "SELECT 1 FROM entries WHERE run_id = ? AND project <> ?", run_id, GATE_PROJECT):
+        # Calls are there, and what wrote them down wrote the beginning of the run before.
+        return ReplayError(
+            f"the beginning of run `{run_id}` is missing", code=4004, suggestion="run `agent-gate verify`"
+        )
+    return ReplayError(f"there is no run `{run_id}`", code=4001, suggestion="see `agent-gate list-runs`")
 
 
 def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[str, Any]:
     """The document's structure: metadata, plan, policy, steps and a summary."""
     with one_moment(reader):
         run = run_of(reader, run_id)
-        steps = steps_of(reader, run["run_id"])
-    plan = restore(run["plan_json"].encode()) if run["plan_json"] else None
-    policy = restore(run["policy_json"].encode()) if run["policy_json"] else None
+        steps = steps_shown(reader, run)
+    plan, policy = read_json(run["plan_json"]), read_json(run["policy_json"])
     _add_names(steps, plan)
+    made = [] if "original_run_id" in run else steps  # in a replay, nothing is
     return {
         "report_version": REPORT_VERSION,
         "generated_at": iso(now),
@@ -58,11 +65,42 @@ def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[st
             "total_duration_ms": _duration_ms(run["created_at"], run["completed_at"]),
             "statuses": _counts(step["result"]["status"] for step in steps),
             "denials": [_denial(step) for step in steps if step["result"]["status"] in ("denied", "expired")],
-            "resources": _resources(steps),
-            "sandboxes": _sandboxes(steps, policy),
-            "direct_writes": any(_wrote_directly(step) for step in steps),
+            "resources": resources(made),
+            "attempts": attempts(made),
+            "sandboxes": _sandboxes(made, policy),
+            "direct_writes": any(_wrote_directly(step) for step in made),
         },
     }
+
+
+def read_json(text: str | None) -> Any:
+    """None also for what no longer is JSON: that it was changed is for others to tell."""
+    try:
+        return None if text is None else restore(text.encode())
+    except ValueError:
+        return None
+
+
+def steps_shown(reader: sqlite3.Connection, run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps of a run; those of a replay are its original's, each with what the replay found of it."""
+    if "original_run_id" not in run:
+        return steps_of(reader, run["run_id"])
+    recorded = {step["call_id"]: step for step in steps_of(reader, run["original_run_id"])}
+    found = rows_of(
+        reader,
+        "SELECT call_id, tool, status, body FROM entries WHERE run_id = ? AND kind = 'replayed' ORDER BY id",
+        run["run_id"],
+    )
+    return [_replayed(recorded.get(call_id), call_id, *told) for call_id, *told in found]
+
+
+def _replayed(step: dict[str, Any] | None, call_id: str, tool: str, finding: str, body: str | None) -> dict[str, Any]:
+    fields = read_json(body) or {}
+    if step is None:  # the original is not there any more
+        step = {"call_id": call_id, "tool_name": tool, "result": {"status": fields.get("recorded_status", "unknown")}}
+        step |= {"step_index": fields["step_index"]} if "step_index" in fields else {}
+    told = {key: fields[key] for key in ("mismatches", "not_recomputed", "changes") if key in fields}
+    return {**step, "replayed": {"finding": finding, **told}}
 
 
 def steps_of(reader: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
@@ -83,6 +121,8 @@ def steps_of(reader: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
             step["approval"] = {
                 key: fields[key] for key in ("resolution", "resolved_by", "resolved_at") if fields.get(key)
             }
+        if kind == "performing":
+            step["intended"] = True
         if kind == "settled":
             step["result"] = _result(reader, call_id, at, status, fields)
         if kind == "effect":
@@ -157,27 +197,6 @@ def _denial(step: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _resources(steps: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What the successful steps touched, by kind; each once, sorted."""
-    touched: dict[str, set[str]] = {
-        "files_read": set(),
-        "files_written": set(),
-        "domains_contacted": set(),
-        "commands_run": set(),
-        "other_calls": set(),
-    }
-    for step in steps:
-        if step["result"]["status"] != "success":
-            continue
-        for signature in step.get("signatures", ()):
-            kind, name = _touched(signature)
-            touched[kind].add(name)
-        touched["files_written"].update(file["path"] for file in step["result"].get("files", ()))
-        if step["tool_name"] == "http.get":
-            touched["domains_contacted"].update(_hosts(step["result"].get("data")))
-    return {kind: sorted(names) for kind, names in touched.items()}
-
-
 def _sandboxes(steps: Iterable[Mapping[str, Any]], policy: Mapping[str, Any] | None) -> list[str]:
     """The walls that commands ran in; `off` also where the policy only would have let them run without one."""
     used = {step["resources"]["sandbox"] for step in steps if step.get("resources", {}).get("executable")}
@@ -189,25 +208,3 @@ def _wrote_directly(step: Mapping[str, Any]) -> bool:
     """Past all judgement, though in a sandbox; without one that goes without saying."""
     resources: Mapping[str, Any] = step.get("resources", {})
     return bool(resources.get("writes") == "direct" and resources.get("sandbox") != "off")
-
-
-def _hosts(data: Any) -> Iterable[str]:
-    """Where a fetch went in the end, and on the way."""
-    urls = [data.get("url"), *data.get("redirects", ())] if isinstance(data, dict) else []
-    return [url.partition("://")[2].partition("/")[0] for url in urls if isinstance(url, str)]
-
-
-def _touched(signature: str) -> tuple[str, str]:
-    tool, _, rest = signature.partition("(")
-    inside = rest.removesuffix(")")
-    match tool:
-        case "fs.read":
-            return "files_read", inside
-        case "fs.write":
-            return "files_written", inside
-        case "http.get":
-            return "domains_contacted", inside.partition("://")[2].partition("/")[0]
-        case "shell.run":
-            return "commands_run", inside
-        case _:
-            return "other_calls", signature

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from agent_gate.history.replay_words import in_words
 from agent_gate.history.report_page_style import STYLE
+from agent_gate.history.touched import endings
 from agent_gate.model.moment import epoch, span
 from agent_gate.model.visible import visible, visible_lines
 
@@ -32,7 +34,7 @@ def render(report: Mapping[str, Any]) -> str:
         f"<header><h1>{_text(title)}</h1>{f'<p>{_text(described)}</p>' if described else ''}{_facts(report)}</header>",
         _section("Timeline", _timeline(report["steps"])),
         _section("Not done", _refusals(report["steps"])),
-        _section("Touched", _touched(summary["resources"])),
+        _section("Touched", _touched(summary["resources"], endings(report))),
         _section("Steps", "".join(map(_step, report["steps"]))),
         _section("Plan and policy", _details("Plan", report["plan"]) + _details("Policy", report["policy"])),
     ]
@@ -72,6 +74,7 @@ def _facts(report: Mapping[str, Any]) -> str:
         ("Written", report["generated_at"]),
     )
     cells = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in rows if value)
+    refused = _run_refusal(run["error"]) if "error" in run else ""
     warning = (
         '<p class="warning"><b>sandbox: off</b> The policy lets commands run without a sandbox.</p>'
         if "off" in summary["sandboxes"]
@@ -79,7 +82,14 @@ def _facts(report: Mapping[str, Any]) -> str:
     )
     if summary["direct_writes"]:
         warning += '<p class="warning"><b>writes: direct</b> What commands wrote was not judged.</p>'
-    return f"<dl>{cells}</dl>{warning}"
+    return f"<dl>{cells}</dl>{refused}{warning}"
+
+
+def _run_refusal(error: Mapping[str, Any]) -> str:
+    """Why the run as a whole was refused or broken off."""
+    remedy = f" <b>To change it:</b> {_text(error['suggestion'])}" if error.get("suggestion") else ""
+    code = f"<small>{error['code']} {_text(error['name'])}</small>"
+    return f'<p class="warning"><b>Not run to its end:</b> {_text(error.get("detail", ""))} {code}{remedy}</p>'
 
 
 def _timeline(steps: Sequence[Step]) -> str:
@@ -163,6 +173,8 @@ def _step(step: Step) -> str:
 def _inside(step: Step) -> Iterator[str]:
     """What was asked, what came of it, and all else that is on record."""
     result = dict(step["result"])
+    if "replayed" in step:
+        yield f"<h3>Replayed</h3><p>{_text(in_words(step['replayed']))}</p>"
     yield f"<h3>Arguments</h3>{_json(step.get('args'))}"
     data = result.pop("data", None)
     texts = {name: data[name] for name in _TEXTS if isinstance(data.get(name), str)} if isinstance(data, dict) else {}
@@ -172,17 +184,23 @@ def _inside(step: Step) -> Iterator[str]:
     if data is not None:
         others = {name: value for name, value in data.items() if name not in texts} if texts else data
         yield f"<h3>Result</h3>{_json(others)}"
-    known = ("signatures", "tool_name", "step_index", "args", "name", "result")
+    known = ("signatures", "tool_name", "step_index", "args", "name", "result", "replayed")
     yield f"<h3>Record</h3>{_json({**{key: step[key] for key in step if key not in known}, **result})}"
 
 
-def _touched(resources: Mapping[str, Sequence[str]]) -> str:
+def _touched(resources: Mapping[str, Sequence[str]], ended: Mapping[tuple[str, str], str]) -> str:
+    """All that was attempted; where that did not succeed, with how it ended."""
     rows = "".join(
-        f"<dt>{_text(kind.replace('_', ' '))}</dt><dd>{'<br>'.join(map(_text, names))}</dd>"
+        f"<dt>{_text(kind.replace('_', ' '))}</dt>"
+        f"<dd>{'<br>'.join(_text(name) + _how(ended.get((kind, name))) for name in names)}</dd>"
         for kind, names in resources.items()
         if names
     )
     return f"<dl>{rows}</dl>" if rows else ""
+
+
+def _how(ended: str | None) -> str:
+    return f" <b>{_text(ended)}</b>" if ended else ""
 
 
 def _details(title: str, value: object) -> str:

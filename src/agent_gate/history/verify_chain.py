@@ -23,6 +23,8 @@ WITH_REFERENCES = frozenset({"settled", "performing", "committing", "run", "poli
 """Kinds whose body may name something outside the chain."""
 
 _KEY = '"signatures":'
+_OWN_BODIES = ENTRY_COLUMNS.replace("body,", "CASE WHEN run_id = :run THEN body END,", 1)
+_LAST_ID = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -63,12 +65,21 @@ class Walk:
         if self._run_id is None:
             self._check(self._connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY id"))  # noqa: S608
             return
-        own_bodies = ENTRY_COLUMNS.replace("body,", "CASE WHEN run_id = :run THEN body END,", 1)
         self._check(
             self._connection.execute(
-                f"SELECT {own_bodies} FROM entries"  # noqa: S608
+                f"SELECT {_OWN_BODIES} FROM entries"  # noqa: S608
                 " WHERE +project IN (SELECT project FROM entries WHERE run_id = :run) ORDER BY id",
                 {"run": self._run_id},
+            )
+        )
+
+    def run_between(self, project: str, first_id: int, last_id: int | None) -> None:
+        """Along one project's chain between two places of the table, or to its end; `ends` says where it begins."""
+        self._check(
+            self._connection.execute(
+                f"SELECT {_OWN_BODIES} FROM entries"  # noqa: S608
+                " WHERE id BETWEEN :first AND :last AND +project = :project ORDER BY id",
+                {"run": self._run_id, "first": first_id, "last": last_id or _LAST_ID, "project": project},
             )
         )
 

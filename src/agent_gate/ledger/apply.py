@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agent_gate.ledger import backing, beside
 from agent_gate.ledger.chain import GENESIS, seal
 from agent_gate.ledger.group import ENTRY_WAL_BYTES, WORK_WAL_BYTES, Chain, Group
+from agent_gate.ledger.undone import undone
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     AlreadyClosed,
@@ -91,19 +92,28 @@ def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
         ).fetchone()
     ):
         return NotPending("other")
-    if work.resolves or any(isinstance(item, UseGrant | RevokeGrant) for item in work.beside):
-        group.write()  # what is checked now rests on entries
-    for item in work.beside:
-        spent = beside.check(cursor, item)
-        if spent is not None:
-            return spent
-    if work.resolves:
-        return _check_pending(cursor, work.resolves)
+    refused = _check_entries(group, work)
+    if refused is not None or work.resolves:
+        return refused
     for charge in work.charges:
         used = used_of(cursor, work.project, charge)
         if not charge.has_room(used):
             return NoRoom(charge, used)
     return None
+
+
+def _check_entries(group: Group, work: Work) -> Refused | None:
+    """What rests on entries, also on those of this group."""
+    cursor = group.cursor
+    if work.undoes is not None or work.resolves or any(isinstance(one, UseGrant | RevokeGrant) for one in work.beside):
+        group.write()
+    if work.undoes is not None and (earlier := undone(cursor, work.project, work.undoes)):
+        return earlier
+    for item in work.beside:
+        spent = beside.check(cursor, item)
+        if spent is not None:
+            return spent
+    return _check_pending(cursor, work.resolves) if work.resolves else None
 
 
 def _check_pending(cursor: Cursor, resolve: Resolve) -> NotPending | None:

@@ -24,7 +24,8 @@ USES = f"SELECT coalesce(sum(coalesce(body ->> '$.uses', 1)), 0) {_OF_GRANT} AND
 OF_CALL = f"SELECT {_COLUMNS} FROM entries WHERE call_id = ? AND kind = ? ORDER BY seq"  # noqa: S608
 MADE = f"SELECT {_COLUMNS} FROM entries WHERE project = ? AND kind = 'project' ORDER BY seq LIMIT 1"  # noqa: S608
 CLAIM = (
-    "SELECT call_id, body ->> '$.work.claim' FROM entries WHERE agent_id = ? AND request_id = ?"
+    "SELECT call_id, body ->> '$.work.claim' FROM entries"
+    " WHERE coalesce(request_id, call_id) = ? AND agent_id = ? AND request_id IS NOT NULL"
     " AND body ->> '$.work.claim' IS NOT NULL ORDER BY id LIMIT 1"
 )
 QUOTA = "run:"
@@ -170,7 +171,7 @@ def is_refusal(connection: sqlite3.Connection, project: str, signature: str, at:
 
 def claimed(connection: sqlite3.Connection, agent_id: str, request_id: str) -> tuple[str, str] | None:
     """The call that an agent's request id stands for, and the hash of what it wished."""
-    named = connection.execute(CLAIM, (agent_id, request_id)).fetchone()
+    named = connection.execute(CLAIM, (request_id, agent_id)).fetchone()
     return named or _claimed_earlier(connection, agent_id, request_id)
 
 

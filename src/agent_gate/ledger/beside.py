@@ -25,6 +25,7 @@ from agent_gate.model.entry import (
     NoteClock,
     PutContact,
     RevokeGrant,
+    SeenEntities,
     TakeResults,
     UseGrant,
 )
@@ -109,6 +110,8 @@ def write(cursor: sqlite3.Connection, item: Beside) -> None:
             _keep(cursor, rows)
         case DropEntities(entity_ids):
             cursor.executemany("DELETE FROM ha_entity_snapshot WHERE entity_id = ?", [(id,) for id in entity_ids])
+        case SeenEntities(at):
+            cursor.execute("UPDATE ha_entity_snapshot SET captured_at = ?", (at,))
         case NoteClock(boot, offset_s):
             cursor.execute("DELETE FROM clock")
             cursor.execute("INSERT INTO clock VALUES (?, ?)", (boot, offset_s))

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from agent_gate.model.codec import sha256_hex
+from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.errors import Problem
 from agent_gate.model.record import undo_blob
 from agent_gate.ports import FinishCommit
@@ -72,4 +73,7 @@ def _finished(finish: FinishCommit, call_id: str, journal: bytes, told: Mapping[
         return Ended("unknown", {**kept, "error": problem.to_json()})
     if not ended.made:
         return Ended("error", {**kept, "error": _NOTHING_WRITTEN.to_json()})
-    return Ended("success", {**kept, "message": "committed after a restart"})
+    message = "committed after a restart"
+    if "failure" in told:
+        return Ended("error", {**kept, "error": told["failure"], "message": f"{WRITES_STAY}, {message}"})
+    return Ended("success", {**kept, "message": message})

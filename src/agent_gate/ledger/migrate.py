@@ -8,10 +8,10 @@ from pathlib import Path
 from agent_gate.ledger.connection import UNREADABLE, connect, connect_to_look
 from agent_gate.model.errors import StorageError
 
-HEAD = "0004"
+HEAD = "0005"
 """The schema of the ledger itself; a service that owns tables has a branch beside it."""
-HEADS = frozenset({HEAD, "home_assistant_0001"})
-EARLIER = frozenset({"0001", "0002", "0003"})
+HEADS = frozenset({HEAD, "home_assistant_0002"})
+EARLIER = frozenset({"0001", "0002", "0003", "0004", "home_assistant_0001"})
 PAGE_BYTES = 4096
 
 

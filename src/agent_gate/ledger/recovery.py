@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from agent_gate.ledger.abandoned import abandoned_questions
 from agent_gate.ledger.broken_off import how_it_ended
@@ -14,6 +15,9 @@ from agent_gate.model.entry import Draft, Kind, LeaveResult, Work
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.ports import Clock, FinishCommit
+
+_SETTLED = Kind.SETTLED
+_CUT_OFF = Problem(2007, "the process ended before the run did", "see its steps, and run what is missing again")
 
 
 def owed_work(
@@ -31,11 +35,14 @@ def owed_work(
     `finish` brings a commit to files that was left half-way to its end; without it, such a call stays open.
     """
     gone, now = _GoneInstances(files, own), clock.now()
-    return [
+    ended = [
         *_calls_in_doubt(connection, gone, live, now, salt, finish),
-        *_unfinished_runs(connection, gone, live, now, salt),
-        *_lost_effects(connection, gone, live, now, salt),
         *abandoned_questions(connection, lambda instance: instance != own and instance in gone, clock, salt),
+    ]
+    return [
+        *ended,
+        *_unfinished_runs(connection, gone, live, now, salt, ended),
+        *_lost_effects(connection, gone, live, now, salt),
     ]
 
 
@@ -63,14 +70,15 @@ def _calls_in_doubt(
     rows = connection.execute(
         "SELECT o.id, o.instance, e.project, e.run_id, e.request_id, e.agent_id, e.tool, e.signature, e.at,"
         " e.body ->> '$.input_hash', e.body ->> '$.decision', e.body ->> '$.step_index', e.body ->> '$.door',"
-        " e.body ->> '$.resources.writes'"
+        " e.body ->> '$.resources.writes', (SELECT f.body ->> '$.started_at' FROM entries f"
+        " WHERE f.call_id = o.id AND f.body ->> '$.started_at' IS NOT NULL ORDER BY f.seq LIMIT 1)"
         # In this order: without statistics SQLite would walk all entries and look for open ones.
         " FROM open_work o CROSS JOIN entries e ON e.call_id = o.id AND e.kind = 'performing' WHERE o.kind = 'call'"
     ).fetchall()
     for call_id, instance, project, run_id, request_id, agent_id, tool, signature, at, *recorded in rows:
         if instance not in gone or call_id in live:
             continue
-        input_hash, decision, step_index, door, writes = recorded
+        input_hash, decision, step_index, door, writes, started_at = recorded
         ended = how_it_ended(connection, call_id, writes, finish)
         if ended is None:
             continue
@@ -79,7 +87,7 @@ def _calls_in_doubt(
             "input_hash": input_hash,
             "salt": salt(),
             "signatures": signature.split("\n") if signature else [],
-            "started_at": at,
+            "started_at": started_at or at,
             **ended.fields,
         }
         if step_index is not None:
@@ -101,19 +109,28 @@ def _calls_in_doubt(
 
 
 def _unfinished_runs(
-    connection: sqlite3.Connection, gone: _GoneInstances, live: Collection[str], now: float, salt: Callable[[], str]
+    connection: sqlite3.Connection,
+    gone: _GoneInstances,
+    live: Collection[str],
+    now: float,
+    salt: Callable[[], str],
+    ended: Sequence[Work],
 ) -> Iterator[Work]:
+    """`ended` are the calls that are settled in the same breath: they count too."""
+    just_settled = [(draft.run_id, draft.status) for work in ended for draft in work.entries if draft.kind is _SETTLED]
     rows = connection.execute("SELECT id, instance, project FROM open_work WHERE kind = 'run'").fetchall()
     for run_id, instance, project in rows:
         if instance not in gone or run_id in live:
             continue
-        counts = connection.execute(
-            "SELECT coalesce(sum(status = 'success'), 0), coalesce(sum(status IN ('denied', 'expired')), 0),"
-            " coalesce(sum(status IN ('error', 'unknown')), 0) FROM entries WHERE run_id = ? AND kind = 'settled'",
-            (run_id,),
-        ).fetchone()
-        body = dict(zip(("completed_steps", "denied_steps", "failed_steps"), counts, strict=True))
-        body |= {"error": Problem(2007, "the process ended before the run did").to_json(), "salt": salt()}
+        settled = connection.execute("SELECT status FROM entries WHERE run_id = ? AND kind = 'settled'", (run_id,))
+        statuses = [status for (status,) in settled]
+        statuses += [status for run, status in just_settled if run == run_id]
+        body: dict[str, Any] = {
+            "completed_steps": statuses.count("success"),
+            "denied_steps": statuses.count("denied") + statuses.count("expired"),
+            "failed_steps": statuses.count("error") + statuses.count("unknown"),
+        }
+        body |= {"error": _CUT_OFF.to_json(), "salt": salt()}
         draft = Draft(Kind.RUN, iso(now), canonical(body), run_id=run_id, status="failed")
         yield Work(project, (draft,), closes=run_id)
 

@@ -178,6 +178,8 @@ CREATE TABLE waiting_results (
 )
  WITHOUT ROWID;
 
+CREATE INDEX entries_begun ON entries (at, run_id) WHERE kind = 'run' AND status = 'running';
+
 CREATE INDEX entries_call ON entries (call_id) WHERE call_id IS NOT NULL;
 
 CREATE UNIQUE INDEX entries_chain ON entries (project, seq);
@@ -190,7 +192,7 @@ CREATE INDEX entries_grant ON entries (body ->> '$.grant_id') WHERE kind = 'gran
 
 CREATE INDEX entries_policy_kind ON entries (id) WHERE kind = 'policy';
 
-CREATE INDEX entries_request ON entries (agent_id, request_id) WHERE request_id IS NOT NULL;
+CREATE INDEX entries_request ON entries (coalesce(request_id, call_id), agent_id);
 
 CREATE INDEX entries_run ON entries (run_id) WHERE run_id IS NOT NULL;
 
@@ -198,13 +200,18 @@ CREATE INDEX entries_run_kind ON entries (id) WHERE kind = 'run';
 
 CREATE INDEX entries_standing ON entries (project, seq) WHERE kind = 'project';
 
+CREATE INDEX entries_timestamp ON entries (at) WHERE kind = 'settled';
+
+CREATE INDEX entries_tool ON entries (tool, at) WHERE tool IS NOT NULL;
+
 CREATE INDEX entries_tools_kind ON entries (id) WHERE kind = 'tools';
 
 CREATE INDEX entries_totals ON entries (project, seq) WHERE instr(body, '"totals":{') > 0 AND body -> '$.work.totals' IS NOT NULL;
 
 CREATE INDEX grants_key ON grants (project, agent_id, "key");
 
-CREATE INDEX ix_ha_command_log_issued_at ON entries (at) WHERE kind = 'performing' AND tool IN ('ha_call_service', 'ha_activate_scene');
+CREATE INDEX ix_ha_command_log_issued_at ON entries (at) WHERE (kind = 'performing' AND tool IN ('ha_call_service', 'ha_activate_scene')
+    OR kind = 'command' AND status = 'sent');
 
 CREATE INDEX outbox_call ON outbox (call_id);
 
@@ -219,21 +226,38 @@ CREATE INDEX pending_requests_resolved ON pending_requests (call_id) WHERE resol
 CREATE UNIQUE INDEX snapshots_version ON snapshots (project, version);
 
 CREATE VIEW audit_log AS
-SELECT s.id AS id,
-       coalesce(s.request_id, s.call_id) AS request_id,
-       s.at AS timestamp,
-       s.tool AS tool_name,
-       coalesce(s.body -> '$.args', (
-         SELECT f.body -> '$.args' FROM entries f
-         WHERE f.call_id = s.call_id AND f.seq < s.seq ORDER BY f.seq LIMIT 1)) AS args,
-       s.signature AS signature,
-       s.body ->> '$.decision' AS decision,
-       s.body ->> '$.resolution' AS resolution,
-       s.body ->> '$.resolved_by' AS resolved_by,
-       s.body ->> '$.resolved_at' AS resolved_at,
-       s.body -> '$.data' AS execution_result,
-       s.agent_id AS agent_id
-FROM entries s WHERE s.kind = 'settled';
+SELECT id, request_id, timestamp, tool_name, args, signature, decision, resolution, resolved_by, resolved_at,
+       CASE WHEN status = 'success' OR is_erased THEN output
+         WHEN output IS NULL THEN json_object('status', status, 'error', json(error))
+         ELSE json_object('status', status, 'error', json(error), 'data', json(output)) END AS execution_result,
+       agent_id
+FROM (
+  SELECT s.id AS id,
+         coalesce(s.request_id, s.call_id) AS request_id,
+         s.at AS timestamp,
+         s.tool AS tool_name,
+         coalesce(s.body -> '$.args', (
+           SELECT f.body -> '$.args' FROM entries f WHERE f.call_id = s.call_id AND f.id < s.id
+           AND f.body -> '$.args' IS NOT NULL ORDER BY f.id LIMIT 1)) AS args,
+         s.signature AS signature,
+         s.body ->> '$.decision' AS decision,
+         coalesce(s.body ->> '$.resolution', CASE s.body ->> '$.decision' WHEN 'ask' THEN (
+           SELECT a.body ->> '$.resolution' FROM entries a WHERE a.call_id = s.call_id AND a.id < s.id
+           AND a.body -> '$.resolution' IS NOT NULL ORDER BY a.id DESC LIMIT 1) END) AS resolution,
+         coalesce(s.body ->> '$.resolved_by', CASE s.body ->> '$.decision' WHEN 'ask' THEN (
+           SELECT nullif(a.body ->> '$.resolved_by', '') FROM entries a WHERE a.call_id = s.call_id AND a.id < s.id
+           AND a.body -> '$.resolution' IS NOT NULL ORDER BY a.id DESC LIMIT 1) END) AS resolved_by,
+         coalesce(s.body ->> '$.resolved_at', CASE s.body ->> '$.decision' WHEN 'ask' THEN (
+           SELECT a.body ->> '$.resolved_at' FROM entries a WHERE a.call_id = s.call_id AND a.id < s.id
+           AND a.body -> '$.resolution' IS NOT NULL ORDER BY a.id DESC LIMIT 1) END) AS resolved_at,
+         coalesce(s.body -> '$.data', CASE WHEN s.body -> '$.output_hash' IS NOT NULL THEN (
+           SELECT CAST(b.data AS TEXT) FROM blobs b WHERE b.hash = 'output:' || s.call_id) END) AS output,
+         s.body -> '$.error' AS error,
+         s.body IS NULL AS is_erased,
+         s.status AS status,
+         s.agent_id AS agent_id
+  FROM entries s WHERE s.kind = 'settled'
+);
 
 CREATE VIEW ha_command_log AS
 SELECT id,
@@ -252,14 +276,17 @@ SELECT id,
        issued_at
 FROM (
   SELECT p.id AS id, p.tool AS tool, p.at AS issued_at,
-         coalesce(p.body -> '$.args', (
-           SELECT f.body -> '$.args' FROM entries f
-           WHERE f.call_id = p.call_id AND f.seq < p.seq ORDER BY f.seq LIMIT 1)) AS args,
+         coalesce(p.body -> '$.command', p.body -> '$.args', (
+           SELECT f.body -> '$.args' FROM entries f WHERE f.call_id = p.call_id AND f.id < p.id
+           AND f.body -> '$.args' IS NOT NULL ORDER BY f.id LIMIT 1)) AS args,
          s.body -> '$.error' AS error,
-         coalesce(s.body -> '$.data', (
-           SELECT CAST(b.data AS TEXT) FROM blobs b WHERE b.hash = 'output:' || s.call_id)) AS output
-  FROM entries p CROSS JOIN entries s ON s.call_id = p.call_id AND s.kind = 'settled'
-  WHERE p.kind = 'performing' AND p.tool IN ('ha_call_service', 'ha_activate_scene')
+         coalesce(s.body -> '$.data', CASE WHEN s.body -> '$.output_hash' IS NOT NULL THEN (
+           SELECT CAST(b.data AS TEXT) FROM blobs b WHERE b.hash = 'output:' || s.call_id) END) AS output
+  FROM entries p LEFT JOIN entries s ON s.call_id = p.call_id AND s.id > p.id AND (
+    p.kind = 'performing' AND s.kind = 'settled'
+    OR p.kind = 'command' AND s.kind = 'command' AND s.body ->> '$.command_id' = p.body ->> '$.command_id')
+  WHERE (p.kind = 'performing' AND p.tool IN ('ha_call_service', 'ha_activate_scene')
+    OR p.kind = 'command' AND p.status = 'sent')
 );
 
 CREATE VIEW runs AS
@@ -273,9 +300,15 @@ SELECT r.run_id AS run_id,
        r.body ->> '$.mode' AS mode,
        coalesce(e.status, 'running') AS status,
        r.body ->> '$.total_steps' AS total_steps,
-       coalesce(e.body ->> '$.completed_steps', 0) AS completed_steps,
-       coalesce(e.body ->> '$.denied_steps', 0) AS denied_steps,
-       coalesce(e.body ->> '$.failed_steps', 0) AS failed_steps
+       coalesce(e.body ->> '$.completed_steps', (
+         SELECT count(*) FROM entries s WHERE s.run_id = r.run_id AND s.kind = 'settled'
+         AND s.status = 'success')) AS completed_steps,
+       coalesce(e.body ->> '$.denied_steps', (
+         SELECT count(*) FROM entries s WHERE s.run_id = r.run_id AND s.kind = 'settled'
+         AND s.status IN ('denied', 'expired'))) AS denied_steps,
+       coalesce(e.body ->> '$.failed_steps', (
+         SELECT count(*) FROM entries s WHERE s.run_id = r.run_id AND s.kind = 'settled'
+         AND s.status IN ('error', 'unknown'))) AS failed_steps
 FROM entries r
 LEFT JOIN entries e ON e.run_id = r.run_id AND e.kind = 'run' AND e.status <> 'running'
 WHERE r.kind = 'run' AND r.status = 'running';
@@ -286,21 +319,41 @@ SELECT e.call_id AS call_id,
        e.body ->> '$.step_index' AS step_index,
        e.tool AS tool_name,
        e.body -> '$.args' AS args_json,
-       coalesce(e.body ->> '$.started_at', e.at) AS created_at
+       min(coalesce(e.body ->> '$.started_at', e.at), coalesce((
+         SELECT f.body ->> '$.started_at' FROM entries f WHERE f.call_id = e.call_id AND f.id > e.id
+         AND f.kind = 'settled' ORDER BY f.id LIMIT 1), e.at)) AS created_at
 FROM entries e
 WHERE e.kind IN ('held', 'performing', 'settled', 'judged') AND NOT EXISTS (
-  SELECT 1 FROM entries f WHERE f.call_id = e.call_id AND f.seq < e.seq
-  AND f.kind IN ('held', 'performing', 'settled', 'judged'));
+  SELECT 1 FROM entries f WHERE f.call_id = e.call_id AND f.id < e.id AND f.kind IN ('held', 'performing', 'settled', 'judged'));
 
 CREATE VIEW tool_results AS
-SELECT e.call_id AS call_id,
-       e.run_id AS run_id,
-       CASE e.status WHEN 'expired' THEN 'denied' WHEN 'unknown' THEN 'error' ELSE e.status END AS status,
-       e.body -> '$.data' AS output_json,
-       e.body ->> '$.error.detail' AS error,
-       json_object('decision', e.body ->> '$.decision', 'reasons', e.body -> '$.reasons') AS policy_decision_json,
-       coalesce(e.body ->> '$.started_at', e.at) AS started_at,
-       coalesce(e.body ->> '$.ended_at', e.at) AS ended_at,
-       e.body ->> '$.input_hash' AS input_hash,
-       e.body ->> '$.output_hash' AS output_hash
-FROM entries e WHERE e.kind = 'settled' AND e.call_id IS NOT NULL;
+SELECT call_id, run_id,
+       CASE status WHEN 'expired' THEN 'denied' WHEN 'unknown' THEN 'error' ELSE status END AS status,
+       CASE WHEN output IS NULL AND error IS NOT NULL AND status IN ('error', 'unknown')
+         THEN json_object('error', json(error)) ELSE output END AS output_json,
+       error ->> '$.detail' AS error,
+       json_object('decision', decision, 'reasons', json(CASE WHEN is_bound THEN reasons ELSE json_array(
+         json_object('layer', coalesce(error ->> '$.stage', 'bind'), 'rule', error ->> '$.name',
+           'text', error ->> '$.detail')) END)) AS policy_decision_json,
+       started_at, ended_at, input_hash, output_hash
+FROM (
+  SELECT s.call_id AS call_id,
+         s.run_id AS run_id,
+         s.status AS status,
+         coalesce(s.body -> '$.data', CASE WHEN s.body -> '$.output_hash' IS NOT NULL THEN (
+           SELECT CAST(b.data AS TEXT) FROM blobs b WHERE b.hash = 'output:' || s.call_id) END) AS output,
+         s.body -> '$.error' AS error,
+         s.body ->> '$.decision' AS decision,
+         coalesce(s.body ->> '$.signatures', '') <> '[]' AS is_bound,
+         coalesce(s.body -> '$.reasons', (
+           SELECT f.body -> '$.reasons' FROM entries f WHERE f.call_id = s.call_id AND f.id < s.id
+           AND f.body -> '$.reasons' IS NOT NULL ORDER BY f.id DESC LIMIT 1)) AS reasons,
+         coalesce(s.body ->> '$.started_at', (
+           SELECT f.at FROM entries f WHERE f.call_id = s.call_id ORDER BY f.id LIMIT 1)) AS started_at,
+         s.at AS ended_at,
+         coalesce(s.body ->> '$.input_hash', (
+           SELECT f.body ->> '$.input_hash' FROM entries f WHERE f.call_id = s.call_id AND f.id < s.id
+           AND f.body -> '$.input_hash' IS NOT NULL ORDER BY f.id DESC LIMIT 1)) AS input_hash,
+         s.body ->> '$.output_hash' AS output_hash
+  FROM entries s WHERE s.kind = 'settled' AND s.call_id IS NOT NULL
+);

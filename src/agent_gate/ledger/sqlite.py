@@ -25,6 +25,7 @@ from agent_gate.ledger.news import News
 from agent_gate.ledger.recovery import owed_work
 from agent_gate.ledger.states import States
 from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
+from agent_gate.ledger.undone import undone
 from agent_gate.ledger.writer import Writer
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
@@ -44,6 +45,7 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
+from agent_gate.model.undone import Undone
 from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
 
 Found = TypeVar("Found")
@@ -207,6 +209,9 @@ class SqliteLedger:
         found, values = ("call_id = ?", [call_id]) if kind is None else ("call_id = ? AND kind = ?", [call_id, kind])
         rows = self._rows(f"SELECT {ENTRY_COLUMNS} FROM entries WHERE {found} ORDER BY project, seq", *values)  # noqa: S608
         return [entry_of(row) for row in rows]
+
+    async def undone(self, project: str, call_id: str) -> Undone | None:
+        return self._look(undone, project, call_id)
 
     async def used(self, project: str, charge: Charge) -> float:
         """What no entries add up to is no count: rather nothing passes."""

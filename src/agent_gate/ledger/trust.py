@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from agent_gate.ledger import anchor
 from agent_gate.ledger.anchor import AnchorKey, Heads
 from agent_gate.ledger.connection import UNREADABLE
-from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.files import BEGIN_ANEW, LedgerFiles, sync_directory
 from agent_gate.model.errors import StorageError
 
 
@@ -25,8 +26,33 @@ def check_against_anchor(connection: sqlite3.Connection, files: LedgerFiles, key
 
 def check_not_deleted(files: LedgerFiles) -> None:
     """A new database beside an old anchor would be a second past."""
-    if (not files.db.exists() or not files.db.stat().st_size) and not anchor.is_blank(files.anchor):
-        raise StorageError(f"`{files.db}` is gone, but `{files.anchor}` is not", code=5004, suggestion=RESTORE)
+    if was_deleted(files):
+        raise StorageError(
+            f"`{files.db}` is gone, but `{files.anchor}` is not, which tells of its entries",
+            code=5004,
+            suggestion=BEGIN_ANEW,
+        )
+
+
+def was_deleted(files: LedgerFiles) -> bool:
+    """Whether there was a ledger here once: its anchor has outlived it."""
+    return (not files.db.exists() or not files.db.stat().st_size) and not anchor.is_blank(files.anchor)
+
+
+def set_aside(files: LedgerFiles, at: str) -> list[Path]:
+    """Keep what a deleted ledger left, so that a new one can begin and nobody can say that there was none before.
+
+    SQLite would play the old log back into a new database, and break it.
+    """
+    files.directory.mkdir(mode=0o700, exist_ok=True)
+    kept = []
+    for name, left in (("anchor", files.anchor), *((end[1:], files.beside(end)) for end in ("-wal", "-journal"))):
+        if left.exists():
+            kept.append(left.rename(files.directory / f"{name}.{at.replace(':', '')}"))
+    files.beside("-shm").unlink(missing_ok=True)
+    for directory in (files.directory, files.db.parent):
+        sync_directory(directory)
+    return kept
 
 
 def _has_entries(connection: sqlite3.Connection) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import os
 import queue
@@ -19,7 +18,7 @@ from msgspec import Struct
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
 from agent_gate.ledger.connection import connect
-from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.files import Gone, LedgerFiles, OpenFiles
 from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.transaction import Result, transact
 from agent_gate.ledger.trust import check_against_anchor, check_heads
@@ -71,10 +70,10 @@ class Writer:
         self._anchor = Anchor(files, key)
         self._anchor.begin_if_new(iso(now()))
         self._anchor.compact_if_long(iso(now()))
-        self._inode = os.stat(files.db).st_ino
+        self._open_files = OpenFiles(files)
         self._acknowledged: Heads = {}
         self._broken_since: float | None = None
-        self._why_broken = ""
+        self._why_broken: Exception | None = None
         self._wal_bytes = 0
         self._truncate_log_if_huge()
         self._closed = False
@@ -197,7 +196,10 @@ class Writer:
         try:
             if self._is_broken:
                 self._reopen()
+            self._open_files.check()
             return self._transaction(take)
+        except Gone as error:
+            return [], self._stop(error)
         except GateError as error:
             return [], error
         except Exception as error:
@@ -205,6 +207,7 @@ class Writer:
 
     def _transaction(self, take: Callable[[], Sequence[Work]]) -> tuple[list[Result], Exception | None]:
         done = transact(self._connection, take, self._instance)
+        self._open_files.check()  # before anybody is told: what went to a file without a name is lost
         self._wal_bytes += done.wal_bytes
         if done.moved:
             self._anchor_what_moved(done.moved)
@@ -216,11 +219,6 @@ class Writer:
             self._anchor.append(iso(self._now()), moved)
         except Exception as error:
             self._stop(error)  # committed all the same: only the next group is refused until it can be anchored
-
-    def _check_file(self) -> None:
-        """Writing goes on in a file that was deleted or replaced, and nobody would ever find it there."""
-        if os.stat(self._files.db).st_ino != self._inode:
-            raise FileNotFoundError(errno.ENOENT, "another file is in its place", str(self._files.db))
 
     def _start_log_over(self) -> None:
         """Write over the write-ahead log in place: a file that grows makes every fsync twice as slow."""
@@ -244,7 +242,12 @@ class Writer:
 
     def _stop(self, error: Exception) -> StorageError:
         """After a failed write nothing in memory can be trusted: refuse until the files are opened and checked anew."""
-        self._broken_since, self._why_broken = time.monotonic(), str(error)
+        known = self._why_broken if self._is_broken else None
+        if known is None or (isinstance(error, Gone) and not isinstance(known, Gone)):
+            _log.error("the ledger cannot be written, and every call is refused: %s", error)
+        self._broken_since, self._why_broken = time.monotonic(), error
+        if isinstance(error, Gone):
+            return error
         return StorageError(
             f"the ledger cannot be written: {error}", suggestion="free space or mend the disk; it reopens by itself"
         )
@@ -252,15 +255,18 @@ class Writer:
     def _reopen(self) -> None:
         """What is acknowledged must be there, and the anchor must take it, before anything follows."""
         assert self._broken_since is not None
+        if isinstance(self._why_broken, Gone):
+            self._open_files.check()
         if time.monotonic() < self._broken_since + WRITER_REOPEN_AFTER_S:
             raise StorageError(
                 f"the ledger could not be written a moment ago: {self._why_broken}", suggestion="try again in a second"
             )
         self._broken_since = time.monotonic()
+        self._open_files.check()
         self._connection.close()
         self._anchor.close()
-        self._check_file()
         self._connection = connect(self._files.db)
+        self._open_files = OpenFiles(self._files)
         check_heads(self._connection, self._acknowledged)
         check_against_anchor(self._connection, self._files, self._key)
         self._anchor = Anchor(self._files, self._key)
@@ -277,7 +283,7 @@ class Writer:
         if not self._is_broken and self._anchor.sync_in_s() == 0.0:
             try:
                 with self._lock.held():
-                    self._check_file()
+                    self._open_files.check()
                     self._anchor.sync(iso(self._now()))
             except (OSError, StorageError) as error:
                 self._stop(error)

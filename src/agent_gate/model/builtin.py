@@ -173,8 +173,12 @@ SHELL_RUN = ToolDeclaration(
         cwd={"type": "string", "minLength": 1, "description": "the directory to run it in"},
         env={"type": "object", "additionalProperties": _TEXT, "description": "variables that the policy allows"},
         timeout={"type": "number", "exclusiveMinimum": 0, "description": "seconds; can only lower the policy's"},
+        fail_on={
+            "enum": ["nonzero", "never"],
+            "description": "whether a return code other than 0 is a failure; not named: nonzero in a plan, else never",
+        },
     ),
-    dict.fromkeys(("cwd", "env", "timeout"), ArgumentKind.UNSIGNED),
+    dict.fromkeys(("cwd", "env", "timeout", "fail_on"), ArgumentKind.UNSIGNED),
     Effect.WRITE,
     Risk.MEDIUM,
     1,

@@ -71,6 +71,8 @@ class CallRequest(Struct, frozen=True):
     """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
     presence: Presence | None = None
     """Of the agent, where the door does not cancel what it asks for when the agent goes, but says so here."""
+    copies: object | None = None
+    """What a simulation has written so far, where it carries files from step to step: a `bindings.copies.Copies`."""
 
     @property
     def modes(self) -> tuple[Mode, Mode | None]:

@@ -14,6 +14,9 @@ from agent_gate.model.tool import Json
 OUTCOME_UNKNOWN = 2007
 """A tool fails with this code where it may have acted and cannot know."""
 
+WRITES_STAY = "what it wrote stays"
+"""Begins the message of a command that failed after what it wrote was committed."""
+
 
 class Output(Struct, frozen=True):
     """A tool's result with its canonical bytes."""

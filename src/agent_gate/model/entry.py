@@ -12,6 +12,7 @@ from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
+from agent_gate.model.undone import Undone
 from agent_gate.model.word import Word
 
 GATE_PROJECT = "_gate"
@@ -27,7 +28,9 @@ class Kind(Word):
     SETTLED = "settled"
     JUDGED = "judged"
     EFFECT = "effect"
+    COMMAND = "command"
     REVERTED = "reverted"
+    REPLAYED = "replayed"
     POLICY = "policy"
     TOOLS = "tools"
     PROJECT = "project"
@@ -211,6 +214,13 @@ class DropEntities:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenEntities:
+    """All that are kept were there at this moment, as they are kept."""
+
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
 class DropOldEntities:
     """Those that were captured before this moment."""
 
@@ -237,6 +247,7 @@ Beside: TypeAlias = (
     | DropContact
     | KeepEntities
     | DropEntities
+    | SeenEntities
     | DropOldEntities
     | NoteClock
 )
@@ -270,6 +281,8 @@ class Work(Struct, frozen=True):
     erases: tuple[str, ...] = ()
     """Calls whose bodies become tombstones."""
     beside: tuple[Beside, ...] = ()
+    undoes: str | None = None
+    """The call that this one undoes; refused where another has, or is at it."""
 
     @property
     def is_plain(self) -> bool:
@@ -327,7 +340,9 @@ class ClockKnown:
     """Another process has noted where the clock was set to."""
 
 
-Refused: TypeAlias = NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent | ClockKnown
+Refused: TypeAlias = (
+    NotOpen | RequestTaken | NoRoom | StateMoved | NotPending | AlreadyClosed | GrantSpent | ClockKnown | Undone
+)
 Committed: TypeAlias = Applied | Refused
 
 

@@ -37,8 +37,8 @@ def _schema(required: str = "", **properties: Mapping[str, Json]) -> dict[str, J
 def _query(
     name: str, description: str, schema: Mapping[str, Json], risk: Risk = Risk.LOW, **kinds: ArgumentKind
 ) -> ToolDeclaration:
-    # What stands in no signature a grant is bound to all the same.
-    unsigned = frozenset(name for name, kind in kinds.items() if kind is ArgumentKind.UNSIGNED)
+    # What stands in no signature a grant is bound to all the same, but for which part of a list it is.
+    unsigned = frozenset(name for name, kind in kinds.items() if kind is ArgumentKind.UNSIGNED) - {"limit", "cursor"}
     return ToolDeclaration(name, description, schema, kinds, Effect.READ, risk, 0, sensitive=unsigned)
 
 
@@ -81,26 +81,43 @@ _NAME = "^[a-z_][a-z0-9_]*$"
 _MOMENT = "ISO 8601 with a zone"
 _SCENE = _text("The scene's id", "scene.movie_night")
 
+_LIMIT: Mapping[str, Json] = {
+    "type": "integer",
+    "minimum": 1,
+    "description": "How many at most; all if not given",
+    "examples": [100],
+}
+_CURSOR = _text("Where to go on: `next_cursor` of the answer before", maxLength=HOME_NAME_CHARS_MAX)
+_PAGED = " `left_out` says how many come after these, `withheld` how many a rule keeps from you."
+
 HA_GET_STATE = _query(
     "ha_get_state",
     "State of one entity: its value (`on`, `21.5`, …), its attributes, when it changed and which area it is in. "
-    "`live: false` means that Home Assistant is out of reach, and that this is `age_s` seconds old.",
+    "`live: false` means that Home Assistant is out of reach, and that this is `age_s` seconds old; with `stale: true` "
+    "it is what was stored at `captured_at`, before the gate was started.",
     _schema("entity_id", entity_id=_ENTITY),
 )
 HA_GET_ENTITY_STATE = _query("ha_get_entity_state", HA_GET_STATE.description, HA_GET_STATE.input_schema)
 HA_GET_STATES = _query(
     "ha_get_states",
-    "States of all entities with their attributes. That is a lot: `ha_list_entities` gives the same in short.",
-    _schema(),
+    "States of all entities with their attributes, sorted by id. That is a lot: `ha_list_entities` gives the same in "
+    f"short, and `limit` a part of it.{_PAGED}",
+    _schema(limit=_LIMIT, cursor=_CURSOR),
+    limit=ArgumentKind.UNSIGNED,
+    cursor=ArgumentKind.UNSIGNED,
 )
 HA_LIST_ENTITIES = _query(
     "ha_list_entities",
     "The entities of the home in short: id, value, name, area and domain, sorted by id. Use it to find the ids that "
-    "other tools want.",
+    f"other tools want.{_PAGED}",
     _schema(
         domain=_text("Only entities of this domain: what comes before the dot of an id", "light", pattern=_NAME),
         area=_text("Only entities in this area, by its name, id or alias, in any case", "Kitchen", "living_room"),
+        limit=_LIMIT,
+        cursor=_CURSOR,
     ),
+    limit=ArgumentKind.UNSIGNED,
+    cursor=ArgumentKind.UNSIGNED,
 )
 HA_LIST_AREAS = _query(
     "ha_list_areas", "The areas (rooms) of the home: id, name and aliases, sorted by name.", _schema()
@@ -116,7 +133,7 @@ HA_GET_HISTORY = _query(
     "How the states of some entities changed in at most 31 days, oldest first. The first row of an entity is the "
     "state that it had at the start.",
     _schema(
-        "entity_ids start end",
+        "entity_ids start",
         entity_ids=_names(
             "The entities; there is no history of all",
             r"^[a-z_][a-z0-9_]*\.[a-z0-9_]+$",
@@ -124,7 +141,7 @@ HA_GET_HISTORY = _query(
             ["sensor.living_room_temperature"],
         ),
         start=_text(f"The beginning, {_MOMENT}", "2026-02-01T00:00:00Z"),
-        end=_text(f"The end, {_MOMENT}; later than now is now", "2026-02-02T00:00:00+01:00"),
+        end=_text(f"The end, {_MOMENT}; now if not given, or if it is later", "2026-02-02T00:00:00+01:00"),
     ),
 )
 HA_GET_STATISTICS = _query(
@@ -140,7 +157,7 @@ HA_GET_STATISTICS = _query(
             ["sensor.total_energy_kwh"],
         ),
         start=_text(f"The beginning, {_MOMENT}", "2026-02-01T00:00:00Z"),
-        end=_text(f"The end, {_MOMENT}; now if not given", "2026-02-28T00:00:00Z"),
+        end=_text(f"The end, {_MOMENT}; now if not given, or if it is later", "2026-02-28T00:00:00Z"),
         period={"enum": list(PERIODS), "description": "What each row covers"},
     ),
 )

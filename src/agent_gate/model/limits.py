@@ -364,6 +364,8 @@ HOME_GOODBYE_S = 1.0
 """To end subscriptions, and again to close."""
 HOME_BACKOFF_S_MIN, HOME_BACKOFF_S_MAX = 1.0, 60.0
 """Between two attempts to connect: doubled each time."""
+HOME_TOKEN_LOOK_S = 5.0
+"""Between two looks whether another token was given in place of one that the home refuses."""
 HOME_FIRST_SIGHT_S = 20.0
 """How long a gate that starts waits until the home has been read; then it goes on without."""
 HOME_STARTING_INTERVAL_S = 1.0
@@ -407,3 +409,6 @@ MCP_SUBSCRIPTIONS_MAX = 8
 PIPE_CHUNK_BYTES = 65_536
 PIPE_CHUNKS_MAX = 8
 """Read and not yet looked at."""
+
+UNDO_ROW_MAX = 100
+"""How many undoings of undoings are followed to the call that they are about."""

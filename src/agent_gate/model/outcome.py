@@ -40,6 +40,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     decision: Decision | None = None
     reasons: tuple[Reason, ...] = ()
     simulated: bool = False
+    simulation: str = ""
+    """What a simulation has done with the step: one of the words below."""
     state_version: int | None = None
     state_diff: tuple[Mapping[str, Json], ...] | None = None
     snapshot_id: str | None = None
@@ -64,8 +66,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
-            "request_id": self.request_id or self.call_id,
-            "call_id": self.call_id,
+            **_ids(self.request_id, self.call_id),
             "status": self.status.text,
         }
         if self.data is not None:
@@ -81,7 +82,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         if self.reasons:
             fields["reasons"] = [reason.to_json() for reason in self.reasons]
         if self.simulated:
-            fields["simulated"] = True
+            fields |= {"simulated": True, **({"simulation": self.simulation} if self.simulation else {})}
         if self.state_diff is not None:
             fields["state_diff"] = list(self.state_diff)
         if self.state_version is not None:
@@ -106,10 +107,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
         decision = Decision(fields["decision"]) if "decision" in fields else None
         diff, files = fields.get("state_diff"), fields.get("files")
         moments = {name: epoch(fields[name]) for name in _MOMENTS if name in fields}
+        call_id, request_id = fields.get("call_id", ""), fields.get("request_id", "")
         return cls(
-            call_id=fields["call_id"],
+            call_id=call_id,
             status=Status(fields["status"]),
-            request_id="" if fields["request_id"] == fields["call_id"] else fields["request_id"],
+            request_id="" if request_id == call_id else request_id,
             data=fields.get("data"),
             message=fields.get("message", ""),
             error=Problem.from_json(fields["error"]) if "error" in fields else None,
@@ -120,6 +122,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
                 for one in fields.get("reasons", ())
             ),
             simulated=fields.get("simulated", False),
+            simulation=fields.get("simulation", ""),
             state_version=fields.get("state_version"),
             state_diff=None if diff is None else tuple(diff),
             snapshot_id=fields.get("snapshot_id"),
@@ -128,6 +131,10 @@ class Outcome(Struct, frozen=True, kw_only=True):
             **moments,
         )
 
+
+ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN = "done on a copy", "only judged", "really read", "cannot be known"
+SIMULATIONS = (ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN)
+"""What a simulation does with a step: `ONLY_READ` where reads were asked for."""
 
 _MOMENTS = ("started_at", "ended_at", "expires_at")
 _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}
@@ -151,3 +158,10 @@ class ToolResult:
     request_id: str
     status: str
     data: Any = None
+
+
+def _ids(request_id: str, call_id: str) -> dict[str, str]:
+    """What was only simulated has none."""
+    if call_id:
+        return {"request_id": request_id or call_id, "call_id": call_id}
+    return {"request_id": request_id} if request_id else {}

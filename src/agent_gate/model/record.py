@@ -10,7 +10,7 @@ from orjson import Fragment
 from agent_gate.model.approval import Question
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.charge import Charge
-from agent_gate.model.codec import canonical, composed, part, restore
+from agent_gate.model.codec import canonical, composed, part, restore, sha256_hex
 from agent_gate.model.entry import Draft, Entry, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, iso
@@ -44,6 +44,7 @@ def held(
     question: Question,
     instance: str,
     salt: str,
+    started_at: float,
     reserved: Sequence[Charge] = (),
 ) -> Draft:
     body = _first_body(bound, facts, verdict) | {
@@ -52,7 +53,7 @@ def held(
         "instance": instance,
         "nonce": question.nonce,
         "salt": salt,
-        "started_at": iso(question.created_at),
+        "started_at": iso(started_at),
     }
     if question.has_run:
         del body["facts"]  # the call itself was judged before it ran, and is judged again by that entry alone
@@ -101,6 +102,13 @@ def reserved_by(entries: Sequence[Entry]) -> tuple[Charge, ...]:
     )
 
 
+def began_at(entries: Sequence[Entry]) -> float | None:
+    """When a call began, as its first entry that says so tells."""
+    bodies = (restore(entry.body) for entry in entries if entry.body is not None)
+    told = next((body["started_at"] for body in bodies if "started_at" in body), None)
+    return None if told is None else epoch(told)
+
+
 def answered(question: Question, resolution: str, by: str, at: float, note: str, salt: str) -> Draft:
     body: dict[str, Any] = {
         "bound_hash": question.bound_hash,
@@ -135,12 +143,19 @@ def performing(
     at: float,
     instance: str,
     salt: str,
-    first: bool,
+    started_at: float | None,
     kept_hash: str | None = None,
     resolution: Mapping[str, str] | None = None,
 ) -> Draft:
-    """The intent: durable before the act, and with it the hash of what was kept to undo it."""
-    body = _first_body(bound, facts, verdict) if first else _judged_body(bound, facts, verdict)
+    """The intent: durable before the act, and with it the hash of what was kept to undo it.
+
+    `started_at` is when the call began; None where an earlier entry says so.
+    """
+    if started_at is None:
+        body = _judged_body(bound, facts, verdict)
+    else:
+        body = _first_body(bound, facts, verdict)
+        body["started_at"] = iso(started_at)
     body |= {"instance": instance, "salt": salt}
     if kept_hash is not None:
         body["kept_hash"] = kept_hash
@@ -160,10 +175,12 @@ def committing(
     data: bytes,
     at: float,
     salt: str,
+    failure: Problem | None = None,
 ) -> Draft:
     """That what a command wrote is about to be moved into place: durable before the first step.
 
-    `data` is the canonical result of the command, which a process that finishes the commit will want to tell.
+    `data` is the canonical result of the command, which a process that finishes the commit will want to tell; so is
+    `failure`, where the command said that it failed.
     """
     body = _later_body(bound, verdict)
     body |= {
@@ -175,6 +192,8 @@ def committing(
     }
     if len(data) <= INLINE_DATA_BYTES_MAX:
         body["data"] = Fragment(data)
+    if failure is not None:
+        body["failure"] = failure.to_json()
     return _draft(Kind.COMMITTING, bound, at, body, None)
 
 
@@ -256,7 +275,7 @@ def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None,
         "started_at": iso(outcome.started_at),
     }
     if args is not None:
-        body["args"] = args
+        body |= {"args": args, "input_hash": sha256_hex(canonical(args))}
     if request.step_index is not None:
         body["step_index"] = request.step_index
     return Draft(

@@ -1,16 +1,49 @@
-"""Values of earlier steps in the arguments of later ones: `${steps.ID.data.PATH}`."""
+"""Values of earlier steps in the arguments of later ones: `${steps.ID.data.PATH}`, `${steps.ID.data[0].PATH}`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from agent_gate.model.codec import CodecError, canonical, weight
 from agent_gate.model.limits import ARGS_BYTES_MAX, INDEX_DIGITS_MAX
 from agent_gate.model.tool import Json
 
-_REFERENCE = re.compile(r"\$\{steps\.([A-Za-z_][A-Za-z0-9_-]*)\.data((?:\.[A-Za-z0-9_-]+)*)\}")
+_BEGINNING = re.compile(r"\$\{steps\.")
+_REFERENCE = re.compile(r"\$\{steps\.([A-Za-z_][A-Za-z0-9_-]*)\.data((?:\.[A-Za-z0-9_-]+|\[[0-9]+\])*)\}")
+_PART = re.compile(r"[A-Za-z0-9_-]+")
 _MISSING = object()
+
+Place: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One of them, where it stands in the arguments."""
+
+    place: Place
+    text: str
+    step_id: str
+    """Empty where it begins like a reference and is none."""
+    is_whole: bool
+    """Whether it is all of its text, and so may become anything."""
+
+
+def references_in(value: Json, place: Place = ()) -> Iterator[Reference]:
+    """Every one of them in the arguments of a step, also those that are not written as they must be."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from references_in(item, (*place, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from references_in(item, (*place, index))
+    elif isinstance(value, str):
+        for beginning in _BEGINNING.finditer(value):
+            found = _REFERENCE.match(value, beginning.start())
+            text = found.group() if found else value[beginning.start() :]
+            yield Reference(place, text, found[1] if found else "", text == value)
 
 
 class References:
@@ -48,7 +81,7 @@ class References:
 
     def _resolved(self, match: re.Match[str]) -> Json:
         value = self._data.get(match[1], _MISSING)
-        for part in match[2].split(".")[1:]:
+        for part in _PART.findall(match[2]):
             value = _member(value, part)
         if value is _MISSING:
             self.missing.append(match.group())

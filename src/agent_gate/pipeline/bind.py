@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 
 from msgspec import structs
@@ -15,14 +16,14 @@ from agent_gate.model.codec import canonical, compact
 from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
-from agent_gate.model.schema import arguments_named
+from agent_gate.model.schema import arguments_named, without_nulls
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
+from agent_gate.ports import Act, Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
 from agent_gate.sharing import ON_BEHALF_OF
 
 _NO_STATE = ProjectState(0, None)
@@ -56,6 +57,9 @@ class Binder:
         hand = self._tools.find(request.tool)
         if hand is None:
             return self._tools.missing(request.tool)
+        if None in args.values():
+            given, args = args, without_nulls(args, hand.nulls_absent)
+            args_json = args_json if args is given else None
         wrong = hand.validate(args)
         if wrong:
             return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
@@ -84,7 +88,7 @@ class Binder:
             if binding.look_further and judge.decide(call, facts, hand.declaration).decision is ALLOW:
                 binding = await self._binding(request.tool, binding.look_further())
                 facts = structs.replace(facts, found=binding.found)
-            act = binding.act or hand.act
+            act = binding.act or hand.act or _list_act(hand, judge, call, facts)
             return Prepared(
                 call,
                 facts,
@@ -98,6 +102,7 @@ class Binder:
                 binding.preview,
                 judged.needs_state,
                 binding.proposes,
+                binding.copies,
             )
         except ToolError as error:  # what the ledger cannot do is no matter of this call
             _release(binding)
@@ -204,6 +209,17 @@ def _aliases(hand: Hand, args: Mapping[str, Json], binding: Binding, state: Proj
     if hand.bind is None:
         return aliases_of(hand.declaration.name, args, state.document)
     return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
+
+
+def _list_act(hand: Hand, judge: Judge, call: BoundCall, facts: Facts) -> Act | None:
+    list_act = hand.list_act
+    if list_act is None:
+        return None
+
+    def act(bound: BoundCall) -> Awaitable[Json]:
+        return list_act(bound, partial(judge.withheld, call, facts, hand.declaration))
+
+    return act
 
 
 def _release(binding: Binding) -> None:

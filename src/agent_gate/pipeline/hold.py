@@ -72,11 +72,12 @@ class Holder:
         charges: tuple[Charge, ...],
         *,
         has_run: bool = False,
+        started_at: float | None = None,
     ) -> Question | Committed | Problem:
         """Put the question and reserve what the act will count against.
 
         `earlier` is the question that a changed policy made insufficient; its deadline stays. `has_run` says that it
-        is about what the act made ready.
+        is about what the act made ready. `started_at` is when the call began; with the question, where it is not said.
         """
         full = None if earlier else await self._too_many(prepared.call)
         if full:
@@ -84,7 +85,8 @@ class Holder:
         question = self._question(prepared, verdict, earlier, has_run)
         self._being_put[question.call_id] = question.agent_id
         try:
-            committed = await self._ledger.commit(self._held(prepared, verdict, question, claim, earlier, charges))
+            work = self._held(prepared, verdict, question, claim, earlier, charges, started_at)
+            committed = await self._ledger.commit(work)
         finally:
             del self._being_put[question.call_id]
         return question if isinstance(committed, Applied) else committed
@@ -97,10 +99,10 @@ class Holder:
         claim: Claim | None,
         earlier: Question | None,
         charges: tuple[Charge, ...],
+        started_at: float | None,
     ) -> Work:
-        draft = record.held(
-            prepared.call, prepared.facts, verdict, question, self._ledger.instance, self._ids.salt(), charges
-        )
+        began, instance, salt = started_at or question.created_at, self._ledger.instance, self._ids.salt()
+        draft = record.held(prepared.call, prepared.facts, verdict, question, instance, salt, began, charges)
         return Work(
             question.project,
             (draft,),

@@ -33,7 +33,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Ids, Ledger, Moved, NewState, Prepared, Proposal
+from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, NewState, Prepared, Proposal
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -43,9 +43,6 @@ _NONE, _WRITE = Effect.NONE, Effect.WRITE
 
 UNAVAILABLE = 2006
 """A tool fails with this code where nothing was performed: what was reserved for the act is released."""
-
-NOT_PERFORMED = "allowed, and not performed in a simulation"
-PREVIEWED = "performed on a copy that was thrown away"
 
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
@@ -80,16 +77,19 @@ class Performer:
         verdict: Verdict,
         claim: Claim | None,
         charges: tuple[Charge, ...],
-        first: bool,
+        started_at: float | None,
         kept: bytes | None = None,
         resolution: Mapping[str, str] | None = None,
         beside: tuple[Beside, ...] = (),
     ) -> Committed:
-        """Write the intent, with what was kept to undo the act, and reserve what the act will count against."""
+        """Write the intent, with what was kept to undo the act, and reserve what the act will count against.
+
+        `started_at` is when the call began, where this is its first entry.
+        """
         call, now = prepared.call, self._clock.now()
         kept_hash = None if kept is None else sha256_hex(kept)
         instance, salt = self._ledger.instance, self._ids.salt()
-        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, first, kept_hash, resolution)
+        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution)
         return await self._ledger.commit(
             Work(
                 call.request.project,
@@ -100,6 +100,7 @@ class Performer:
                 charges=charges,
                 blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
                 beside=beside,
+                undoes=prepared.undoes,
             )
         )
 
@@ -113,8 +114,8 @@ class Performer:
         if not isinstance(ending, Ending):
             return ending
         if ending.problem is not None and ending.problem.code == UNAVAILABLE:
-            return Ending(Status.SUCCESS, message=f"{NOT_PERFORMED}: {ending.problem.detail}")
-        return structs.replace(ending, message=PREVIEWED) if ending.status is Status.SUCCESS else ending
+            return Ending(Status.SUCCESS, message=ending.problem.detail)
+        return ending
 
     async def intend_commit(
         self, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None, journal: bytes
@@ -130,6 +131,7 @@ class Performer:
             output.encoded if output else b"null",
             self._clock.now(),
             self._ids.salt(),
+            proposal.failure,
         )
         undo = (record.undo_blob(call.call_id), journal)
         return await self._ledger.commit(Work(call.request.project, (draft,), must_be_open=True, blobs=(undo,)))
@@ -220,9 +222,13 @@ def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- 
     return result
 
 
-def _succeeded(prepared: Prepared, data: Json | Proposal) -> Ending | Proposal:
+def _succeeded(prepared: Prepared, data: Json | Failed | Proposal) -> Ending | Proposal:
     if prepared.proposes and isinstance(data, Proposal):
         return data
+    if isinstance(data, Failed):
+        ending = _succeeded(prepared, data.data)
+        assert isinstance(ending, Ending)
+        return structs.replace(ending, status=Status.ERROR, problem=ending.problem or data.problem)
     if prepared.declaration.secret:
         data = output_without_secrets(data, prepared.call.args, prepared.declaration)
     return with_output(data)

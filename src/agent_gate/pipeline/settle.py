@@ -76,6 +76,7 @@ class Settler:
             outbox=outbox,
             blobs=blobs,
             beside=beside,
+            undoes=prepared.undoes if ending.acted and not opened else None,
         )
         return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import chain
 
 from msgspec import structs
 
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
-from agent_gate.model.codec import CodecError, normalise, sha256_hex
+from agent_gate.model.codec import CodecError, canonical, normalise, sha256_hex
 from agent_gate.model.errors import GateError, Problem, ToolError
+from agent_gate.model.nearest import nearest
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.permission import PermissionRule
-from agent_gate.model.schema import arguments_named, validator
+from agent_gate.model.policy import Policy
+from agent_gate.model.schema import arguments_named, names_without_null, validator, without_nulls
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy import pointers
@@ -73,9 +78,14 @@ def check_call(
 ) -> Checked:
     """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments."""
     declaration = BUILTIN.get(tool) or unregistered(tool)
+    meant = _meant(tool, judge.policy) if tool not in BUILTIN else ""
+    if meant:
+        return Checked(_refused(Problem(2001, f"Unknown tool: {tool}", f"did you mean `{meant}`?{_OWN}", "bind")))
     known: Json = {} if state is None else state
     try:
-        plain, encoded = normalise(dict(args))
+        given, encoded = normalise(dict(args))
+        plain = without_nulls(given, names_without_null(declaration.input_schema))
+        encoded = encoded if plain is given else canonical(plain)
         if tool in pointers.TOOLS:
             plain = pointers.with_pointer(plain)
         _validate(declaration, plain)
@@ -98,6 +108,27 @@ def check_call(
     met = [Met(name, False, judge.rules_met_by(name)) for name in looked.signatures]
     met += [Met(name, True, judge.rules_met_by(name)) for name in looked.aliases]
     return Checked(_outcome(verdict, looked.signatures), verdict, tuple(met), str(looked.resources.get("writes", "")))
+
+
+_OWN = " a tool of your own is judged where a rule or `declare` names it"
+_LIKENESS = 0.8
+"""More than elsewhere: the tools of others are not known here."""
+
+
+def _meant(tool: str, policy: Policy) -> str:
+    """The built-in tool that a name stands for by mistake; empty where it may be somebody's own tool."""
+    near = _near_builtin(tool)
+    patterns = chain(
+        (rule.pattern.partition("(")[0] for rule in (*policy.rules, *policy.defaults)),
+        (declare.pattern for declare in policy.declare),
+    )
+    is_named = near and any(fnmatchcase(tool, each) and not fnmatchcase(near, each) for each in patterns)
+    return "" if is_named else near
+
+
+@lru_cache(maxsize=1_000)
+def _near_builtin(tool: str) -> str:
+    return nearest(tool, BUILTIN, _LIKENESS)
 
 
 def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:

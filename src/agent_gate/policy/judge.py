@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -217,10 +217,34 @@ class Judge:
         for alias in bound.aliases:
             match = self._index.lookup_alias(alias, bound.signatures, environment)
             rank = _RANK.get(match.decision, 0)
-            speaks = rank > 0 and (match.origin == "rule" or match.error or is_unruled)
-            if speaks and (strongest is None or rank > strongest[0]):
+            if _refuses(match, is_unruled) and (strongest is None or rank > strongest[0]):
                 strongest = rank, match, alias
         return [_spoken("aliases", strongest[1], strongest[2])] if strongest else []
+
+    def withheld(
+        self, bound: BoundCall, facts: Facts, tool: ToolDeclaration, beginning: str
+    ) -> Callable[[str], bool] | None:
+        """Which things a list leaves out for this caller, by the alias of each, which all begin so.
+
+        Those that a rule denies or asks about, as it would where the call were about that thing alone; None where no
+        rule could speak of any.
+        """
+        if not self._index.may_refuse(beginning):
+            return None
+        readings = [_Environment(bound, read, self.declared(tool), self._zone) for read in facts.readings]
+        ways = [(environment, self._rests_on_defaults(bound, environment)) for environment in readings]
+
+        def is_withheld(alias: str) -> bool:
+            return any(
+                _refuses(self._index.lookup_alias(alias, bound.signatures, environment), is_unruled)
+                for environment, is_unruled in ways
+            )
+
+        return is_withheld
+
+    def _rests_on_defaults(self, bound: BoundCall, environment: _Environment) -> bool:
+        matches = (self._index.lookup(signature, environment) for signature in bound.signatures)
+        return any(match.origin != "rule" and not match.error for match in matches)
 
     def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
         tool = bound.request.tool
@@ -276,6 +300,11 @@ class Judge:
     @property
     def _rank_of_silence(self) -> int:
         return _RANK[_DENY if self.policy.deny_by_default else _ASK]
+
+
+def _refuses(match: Match, is_unruled: bool) -> bool:
+    """Whether what is said of an alias counts: a rule's no or ask does, a default's where no rule spoke of the call."""
+    return _RANK.get(match.decision, 0) > 0 and bool(match.origin == "rule" or match.error or is_unruled)
 
 
 _RANK: dict[Decision | None, int] = {_ALLOW: 0, _ASK: 1, _DENY: 2}

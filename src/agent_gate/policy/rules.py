@@ -90,6 +90,13 @@ class RuleIndex:
         """
         return self._first((rank for rank in self._concerned(alias) if not self._has_spoken(rank, signatures)), env)
 
+    def may_refuse(self, beginning: str) -> bool:
+        """Whether a deny or an ask could match a name that begins so."""
+        spoken = zip(self._patterns, self._answers, strict=True)
+        return any(
+            answer.decision is not Decision.ALLOW and may_match(pattern, beginning) for pattern, answer in spoken
+        )
+
     def met_by(self, signature: str) -> list[PermissionRule]:
         """Every rule and default whose pattern matches, in the order in which they speak, whatever their condition."""
         return [rule for rank in self._concerned(signature) if (rule := self._answers[rank].rule) is not None]

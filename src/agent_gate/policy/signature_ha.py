@@ -241,11 +241,11 @@ def _inside(value: Json, named: str, depth: int, is_known: Knows) -> Iterator[tu
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _inside(item, named, depth + 1, is_known)
-    elif named or isinstance(value, str):
+    elif isinstance(value, str):  # no number names an entity, whatever its field is called
         yield from _told(named, value, is_known)
 
 
-def _told(named: str, value: Json, is_known: Knows) -> Iterator[tuple[str, bool]]:
+def _told(named: str, value: str, is_known: Knows) -> Iterator[tuple[str, bool]]:
     found = ids(named, value) if named else _ids_in_text(value, is_known)
     return ((entity, bool(named)) for entity in found)
 

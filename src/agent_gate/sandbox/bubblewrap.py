@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import assert_never
@@ -27,8 +27,10 @@ _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _OF_ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _NEVER_SHOWN = ("/proc", "/dev", "/sys")
 _EMPTY = str(Path(__file__).with_name("empty"))
-_PASSWD = b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-_GROUP = b"nogroup:x:65534:\n"
+_OF_NOBODY = {
+    "/etc/passwd": b"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "/etc/group": b"nogroup:x:65534:\n",
+}
 
 
 def candidates() -> Iterator[str]:
@@ -78,8 +80,7 @@ class Bubblewrap:
                 *("--sync-fd", str(starts_on)),
                 *("--add-seccomp-fd", launch.file(seccomp.program(starts_programs=command.starts_programs))),
                 *_system(),
-                *("--perms", "0644", "--ro-bind-data", launch.file(_PASSWD), "/etc/passwd"),
-                *("--perms", "0644", "--ro-bind-data", launch.file(_GROUP), "/etc/group"),
+                *_names_of_nobody(command, launch),
                 *_seen(command),
                 *("--ro-bind-fd", str(command.descriptor), command.executable),
                 *("--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/", "--chdir", command.cwd),
@@ -125,6 +126,14 @@ def _system() -> Iterator[str]:
         yield from ("--perms", "1777", "--size", str(SHELL_TMP_BYTES_MAX), "--tmpfs", path)
 
 
+def _names_of_nobody(command: Command, launch: Launch) -> Iterator[str]:
+    """Who the command is; where it is shown the machine's own file, nothing could be laid upon this one."""
+    shown = {place.path for place in command.view.places}
+    for path, data in _OF_NOBODY.items():
+        if path not in shown:
+            yield from ("--perms", "0644", "--ro-bind-data", launch.file(data), path)
+
+
 def _seen(command: Command) -> Iterator[str]:
     shown: list[str] = []
     for place in command.view.places:
@@ -140,14 +149,21 @@ def _seen(command: Command) -> Iterator[str]:
         if not _lies_below(folder, shown):
             yield from ("--dir", folder)
     for name, target in command.view.links:
-        if not _lies_below(name, shown):
+        # What is shown to every command is there by this name already.
+        if not _lies_below(name, (*shown, "/usr", *_SYSTEM, *_OF_ETC)):
             yield from ("--symlink", target, name)
 
 
 def _layered(place: Place, layer: str) -> tuple[str, ...]:
     if not place.is_directory:
         return ("--bind", f"{layer}/{COPY}", place.path)
-    return ("--overlay-src", place.path, "--overlay", f"{layer}/{UPPER}", f"{layer}/{WORK}", place.path)
+    beneath = _beneath(place.sources or (place.path,))
+    return (*beneath, "--overlay", f"{layer}/{UPPER}", f"{layer}/{WORK}", place.path)
+
+
+def _beneath(sources: Sequence[str]) -> Iterator[str]:
+    for source in sources:
+        yield from ("--overlay-src", source)
 
 
 def _place(place: Place, *, quietly: bool) -> tuple[str, ...]:
@@ -160,8 +176,11 @@ def _place(place: Place, *, quietly: bool) -> tuple[str, ...]:
             option = "--bind"
         case _:
             assert_never(place.access)
+    if len(place.sources) > 1:
+        assert place.access is Access.READ, "what is written in a simulation is written into a layer"
+        return (*_beneath(place.sources), "--ro-overlay", place.path)
     if place.descriptor is None:
-        return (option, place.path, place.path)
+        return (option, *(place.sources or (place.path,)), place.path)
     return (f"{option}-fd", str(place.descriptor), place.path)
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -61,6 +62,16 @@ class Choice:
             self._scratch[sandbox.name] = ScratchPlaces(partial(_layered_trial, sandbox))
         async with self._trying:
             return await self._scratch[sandbox.name].pick(writable)
+
+    async def place_for_copies(self, writable: Sequence[str]) -> str:
+        """Where a simulation may keep files: beside the layers of its commands, if there can be any."""
+        sandbox = await self.pick("auto")
+        if sandbox is None or not sandbox.layers:
+            return tempfile.gettempdir()
+        try:
+            return await self.scratch(sandbox, writable)
+        except ToolError:
+            return tempfile.gettempdir()
 
     async def pick(self, setting: str) -> Sandbox | None:
         """For `auto` the first that works, bubblewrap before sandlock; None where none does."""

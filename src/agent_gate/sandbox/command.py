@@ -22,6 +22,8 @@ class Place:
     is_directory: bool
     descriptor: int | None = None
     """Where it was judged as a descriptor, that very thing is what is shown."""
+    sources: tuple[str, ...] = ()
+    """What it is made of, the lowest first, where that is not what stands at its path: in a simulation."""
 
 
 @dataclass(frozen=True, slots=True)

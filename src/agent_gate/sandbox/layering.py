@@ -27,7 +27,7 @@ def in_layers(command: Command, scratch: str) -> Command:
             if place.is_directory:
                 os.mkdir(f"{layer}/{UPPER}")
                 os.mkdir(f"{layer}/{WORK}")
-                shutil.copymode(place.path, f"{layer}/{UPPER}")
+                shutil.copymode((place.sources or (place.path,))[-1], f"{layer}/{UPPER}")
             else:
                 _copy(place, f"{layer}/{COPY}", command.limits.file_bytes)
     return replace(command, layers=layers)
@@ -62,7 +62,8 @@ def mount_points() -> Iterator[str]:
 
 
 def _copy(place: Place, to: str, bytes_max: int) -> None:
-    with open(place.path if place.descriptor is None else f"/proc/self/fd/{place.descriptor}", "rb") as file:
+    source = place.sources[-1] if place.sources else place.path
+    with open(source if place.descriptor is None else f"/proc/self/fd/{place.descriptor}", "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size > bytes_max:
             raise ToolError(
@@ -72,4 +73,4 @@ def _copy(place: Place, to: str, bytes_max: int) -> None:
             )
         with open(to, "xb") as copy:
             shutil.copyfileobj(file, copy)
-    shutil.copystat(place.path, to)
+    shutil.copystat(source, to)

@@ -6,24 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent_gate.chain.configured import API, OUTBOUND, ConfiguredChain, configured, refs_of, registry_of
+from agent_gate.chain.configured import API, ConfiguredChain, configured, refs_of, registry_of
 from agent_gate.chain.executor import Bounds, Executor
 from agent_gate.config import Config
 from agent_gate.model.limits import BLOCKING_THREADS_MAX
 from agent_gate.ports import RequestJudge
+from agent_gate.services.http import outbound
 from agent_gate.services.http.outbound import Outbound
 from agent_gate.system import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
 
 
 def outbound_of(config: Config) -> Outbound | None:
-    """Its policies know no gate: calls of tools are judged already."""
-    if OUTBOUND not in config.chains:
-        return None
-    pool = BlockingPool(BLOCKING_THREADS_MAX)
-    return Outbound(
-        refs_of(config.chains[OUTBOUND]), registry_of(config.policies, SystemClock()), pool, _bounds(config)
-    )
+    return outbound.outbound_of(config, BlockingPool(BLOCKING_THREADS_MAX), SystemClock())
 
 
 class Chains:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from socket import socket
+from typing import TYPE_CHECKING
 
 import uvloop
 
 from agent_gate.app import Standing, open_gate
 from agent_gate.bindings.surroundings import real_directory
-from agent_gate.config import Config
+from agent_gate.config import Config, load_config
 from agent_gate.desk import Desk
 from agent_gate.doors.hall import Hall
 from agent_gate.doors.identity import Identities
@@ -31,7 +32,10 @@ from agent_gate.server.memory import look_for_garbage_less_often, tidying
 from agent_gate.server.messengers import messengers_of
 from agent_gate.server.signals import Signals
 from agent_gate.server.sockets import Server
-from agent_gate.server.starting import Settings, bound_socket, without_effect
+from agent_gate.server.starting import Settings, bound_socket
+
+if TYPE_CHECKING:
+    from agent_gate.services.home_assistant.standing import HomeStanding
 
 Tell = Callable[[str, str, Mapping[str, Json]], None]
 """What happens: a word for it, a line for people, and the same for machines."""
@@ -64,7 +68,7 @@ async def serve(settings: Settings, listener: socket, tell: Tell, hide: Callable
             taken = await hall.mailbox.take_over_held(hall.identities.agents)
             server = Server(build_app(hall, observation), settings.tls)
             serving = asyncio.create_task(server.serve([listener]))
-            _announce(tell, settings, listener, taken)
+            _announce(tell, settings, listener, taken, _homes(hall.gate))
             ended = asyncio.create_task(signals.end.wait())
             look_for_garbage_less_often()
             async with observation.watching(), tidying():
@@ -102,11 +106,13 @@ async def _hall(settings: Settings, hide: Callable[[str], None]) -> AsyncIterato
                 protected_files=settings.own_files.protected,
                 outbound=outbound_of(config),
                 home_assistant=config.services.homeassistant,
+                home_assistant_now=lambda: load_config(settings.config_path).services.homeassistant,
                 hide=hide,
             )
         )
         await _create_projects(config, gate)
-        hall = Hall(gate, Desk(gate), Mailbox(gate), identities, config, settings.db)
+        mailbox = Mailbox(gate, identities.agents)
+        hall = Hall(gate, Desk(gate, mailbox), mailbox, identities, config, settings.db)
         if messengers is not None:
             await stack.enter_async_context(messengers.at_work(hall))
         desk = await stack.enter_async_context(RequestDesk(gate, identities.agents))
@@ -141,26 +147,31 @@ async def _reload(watch: PolicyWatch, gate: Gate, tell: Tell) -> None:
     tell("policy", text, {"loaded": in_force})
 
 
-def _announce(tell: Tell, settings: Settings, listener: socket, taken: int) -> None:
+def _homes(gate: Gate) -> list[HomeStanding]:
+    """Of which there is one at most; its service is not known here, because its libraries take time to load."""
+    return [service.standing for service in gate.services if hasattr(service, "standing")]
+
+
+def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, homes: Sequence[HomeStanding]) -> None:
     host, port = settings.config.gateway.host, listener.getsockname()[1]
     secure, place = "s" if settings.tls else "", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    idle = without_effect(settings.config)
     fields = {
         "url": f"http{secure}://{place}",
         "console": f"http{secure}://{place}/console",
         "agents": f"ws{secure}://{place}/ws",
         "taken_over": taken,
-        "without_effect": idle,
     }
     if settings.config.policy_agent:
         fields["policies"] = settings.config.policy_agent.socket_path
+    for home in homes:
+        fields["home"] = home.to_json()
     lines = [
         f"serving on {fields['url']}",
         f"  people  {fields['console']}  (with a token of `approvers` in {settings.config_path.name})",
+        *(f"  home    {home.told}" for home in homes),
         f"  agents  {fields['agents']}",
         *([f"  proxies {fields['policies']}"] if "policies" in fields else []),
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),
-        *([f"  not in this release, and without effect: {', '.join(idle)}"] if idle else []),
     ]
     tell("serving", "\n".join(lines), fields)
 

@@ -42,10 +42,6 @@ def settings_of(config_path: Path, policy_path: Path, *, insecure: bool = False)
     """Both files, read and checked; ConfigError where a server may not be started with them."""
     config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
     load_policy(policy_path)
-    if config.storage.type != "sqlite":
-        raise ConfigError(
-            f"storage.type: `{config.storage.type}` is not in this release", suggestion="write `type: sqlite`"
-        )
     gateway = config.gateway
     if gateway.tls is None and not insecure and not is_loopback(gateway.host):
         raise ConfigError(
@@ -53,15 +49,6 @@ def settings_of(config_path: Path, policy_path: Path, *, insecure: bool = False)
             suggestion="give a certificate under gateway.tls, listen on 127.0.0.1, or say --insecure",
         )
     return Settings(config, config_path, policy_path, _tls_of(gateway))
-
-
-def without_effect(config: Config) -> list[str]:
-    """Settings that are read and checked, and that this release does nothing with."""
-    told = {
-        "anchor": config.anchor,
-        "services.mcp_servers": config.services.mcp_servers,
-    }
-    return [name for name, value in told.items() if value]
 
 
 def _tls_of(gateway: GatewayConfig) -> ssl.SSLContext | None:

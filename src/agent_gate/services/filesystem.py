@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from agent_gate.bindings import files
+from agent_gate.bindings.copied_paths import CopiedPaths
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.paths import PathResolver, Target
 from agent_gate.bindings.restoring import Cut, Remove, Restore, Restoring, Undoing
 from agent_gate.bindings.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
@@ -32,8 +36,15 @@ class FilesystemService:
     name = "filesystem"
     dependencies: Sequence[str] = ()
 
-    def __init__(self, resolver: PathResolver, threads: FileThreads = _THREADS) -> None:
+    def __init__(
+        self,
+        resolver: PathResolver,
+        threads: FileThreads = _THREADS,
+        place_for_copies: Callable[[Sequence[str]], Awaitable[str]] | None = None,
+    ) -> None:
+        """`place_for_copies` finds a directory for what a simulation writes, outside of what commands may write."""
         self._resolver, self._threads = resolver, threads
+        self._place_for_copies = place_for_copies
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return (FS_READ, FS_WRITE)
@@ -54,26 +65,29 @@ class FilesystemService:
 
     async def close(self) -> None: ...
 
-    async def _bind_read(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+    async def _bind_read(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         encoding = BASE64 if args.get("binary") else encoding_named(args.get("encoding", _UTF_8))
-        target = await self._resolve(args["path"])
+        target = await self._resolve(args["path"], _copies(request))
         bytes_max = min(_bytes_max(judge.policy.guards.fs_read), OUTPUT_BYTES_MAX)
 
         async def act(_: BoundCall) -> Json:
             return await self._threads.run(partial(_read, target, bytes_max, encoding), target.descriptor)
 
         signatures, resources, found = _described("fs.read", target, None, append=False)
-        return Binding(signatures, resources, act, release=target.release, found=found)
+        return Binding(signatures, resources, act, release=target.release, found=found, copies=bool(target.copy))
 
-    async def _bind_write(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
-        data, append = _content(args), _appends(args)
-        target = await self._resolve(args["path"])
+    async def _bind_write(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+        data, append, copies = _content(args), _appends(args), _copies(request)
+        if copies is not None:
+            await self._open(copies, judge.policy.guards.fs_write)
+        target = await self._resolve(args["path"], copies)
         writing = Writing(
             holding := Holding(self._threads, target),
             data,
             append=append,
             create_dirs=args.get("create_dirs", False),
             bytes_max=_bytes_max(judge.policy.guards.fs_write),
+            copies=copies,
         )
         signatures, resources, found = _described("fs.write", target, data, append=append)
         if own := _own_with(self._resolver, target, data, append=append):
@@ -86,6 +100,7 @@ class FilesystemService:
             found=found,
             keep=writing.keep,
             preview=writing.preview,
+            copies=copies is not None,
         )
 
     async def _bind_undo(self, call: Recorded, judge: Judge) -> Binding:
@@ -97,7 +112,7 @@ class FilesystemService:
             holding.release()
             raise ToolError(f"`{visible(path)}` now leads to `{visible(target.path)}`", suggestion="look there")
         restoring = Restoring(holding, call.call_id, undoing, _bytes_max(judge.policy.guards.fs_write))
-        found = {**target.found, "size": len(undoing.previous) if isinstance(undoing, Restore) else 0}
+        found = {**target.found, "size": undoing.size_after}
         return Binding(
             (_signature("fs.write", path),),
             {"path": path, **target.identity},
@@ -107,9 +122,27 @@ class FilesystemService:
             keep=restoring.keep,
         )
 
-    async def _resolve(self, path: str) -> Target:
-        at_once = self._resolver.resolve_at_once(path)
-        return await self._threads.run(partial(self._resolver.resolve, path)) if at_once is None else at_once
+    async def _resolve(self, path: str, copies: Copies | None = None) -> Target:
+        resolver = self._resolver if copies is None else CopiedPaths(self._resolver, copies)
+        at_once = resolver.resolve_at_once(path)
+        return await self._threads.run(partial(resolver.resolve, path)) if at_once is None else at_once
+
+    async def _open(self, copies: Copies, section: PathGuard | None) -> None:
+        """A place for copies, before the first is made."""
+        if not copies.is_open:
+            find, writable = self._place_for_copies, _roots(section, self._resolver.working_dir)
+            place = await find(writable) if find is not None else tempfile.gettempdir()
+            await self._threads.run(partial(copies.open, place))
+
+
+def _roots(section: PathGuard | None, working_dir: str) -> list[str]:
+    """Directories below which something may be written."""
+    fixed = [pattern.partition("*")[0] for pattern in (section.allow_paths if section else ())]
+    return [os.path.normpath(os.path.join(working_dir, path)) for path in fixed]
+
+
+def _copies(request: CallRequest) -> Copies | None:
+    return request.copies if isinstance(request.copies, Copies) else None
 
 
 def bind_for_check(tool: str, args: Mapping[str, Json], resolver: PathResolver) -> Binding:
@@ -174,6 +207,8 @@ def _read(target: Target, bytes_max: int, encoding: str) -> Json:
 
 def _undoing(call: Recorded) -> Undoing:
     """What is to be done to the file, from what the ledger knows of the call."""
+    if call.undoes is not None:
+        return _undoing(call.undoes).inverse
     left = _content(call.args)
     if call.found.get("type") == "absent":
         return Remove(left)

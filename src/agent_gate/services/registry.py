@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
 from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
+from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import Json
 from agent_gate.ports import Hand, ServiceHandler
 
+LOOK = "see the list of tools"
 TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
 """Tools that belong to a service which may not be configured here."""
 
@@ -34,7 +37,11 @@ class ToolRegistry:
         return self._hands.get(name)
 
     def missing(self, name: str) -> Problem:
-        return missing(name).problem.at("bind")
+        """Why there is no such hand, and which one was probably meant."""
+        problem = missing(name).problem.at("bind")
+        if problem.code != ExecutionError.default_code:
+            return problem
+        return replace(problem, suggestion=did_you_mean(name, (*self._hands, *TOOL_SERVICE_MAP), LOOK))
 
     def all(self) -> Sequence[Hand]:
         return list(self._hands.values())

@@ -10,7 +10,8 @@ from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import restore, sha256_hex
 from agent_gate.model.entry import Entry
-from agent_gate.model.errors import StorageError, ToolError
+from agent_gate.model.errors import GateError, StorageError, ToolError
+from agent_gate.model.limits import UNDO_ROW_MAX
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob, undo_blob
 from agent_gate.model.taking_back import Drifted, taken_back
@@ -74,9 +75,10 @@ class RevertService:
                 code=2002,
                 suggestion="see `agent-gate audit`",
             )
-        tool = entries[0].tool or ""
+        if earlier := await self._ledger.undone(request.project, call_id):
+            raise GateError.of(earlier.problem)
+        tool, recorded = await self._told(call_id, entries, outcome)
         hand = self._find(tool)
-        recorded = await self._recorded(call_id, entries, outcome) if hand and hand.undo else None
         if hand and hand.undo and recorded:
             inner = await hand.undo(recorded, judge)
             signatures = (f"gate.revert({call_id})", *inner.signatures)
@@ -101,7 +103,29 @@ class RevertService:
             aliases=aliases_of_change(after.document, before.document),
         )
 
-    async def _recorded(self, call_id: str, entries: Sequence[Entry], outcome: Outcome) -> Recorded | None:
+    async def _told(self, call_id: str, entries: Sequence[Entry], outcome: Outcome) -> tuple[str, Recorded | None]:
+        """The tool whose doing a call was, and the call as the ledger tells it.
+
+        Of an undoing that is the tool of what was undone, and that call with it; one that failed undid nothing.
+        """
+        row = [(call_id, entries, outcome)]
+        while row[-1][1][0].tool == GATE_REVERT.name and row[-1][2].ok and row[-1][2].snapshot_id is None:
+            target = _target(row[-1][1])
+            found = await self._ledger.entries_of(target) if target and len(row) < UNDO_ROW_MAX else ()
+            reached = outcome_of(found)
+            if target is None or reached is None:
+                return row[-1][1][0].tool or "", None
+            row.append((target, found, reached))
+        tool, recorded = row[-1][1][0].tool or "", None
+        for told in reversed(row):
+            recorded = await self._recorded(*told, recorded)
+            if recorded is None:
+                return tool, None
+        return tool, recorded
+
+    async def _recorded(
+        self, call_id: str, entries: Sequence[Entry], outcome: Outcome, undoes: Recorded | None
+    ) -> Recorded | None:
         """None where the call was not performed, or what it was has been erased."""
         bodies = [(entry.kind, restore(entry.body)) for entry in entries if entry.body is not None]
         performing = next((body for kind, body in bodies if kind == "performing"), None)
@@ -118,7 +142,13 @@ class RevertService:
                 raise StorageError(f"the result of call `{call_id}` is not what was recorded", code=5004)
             outcome = replace(outcome, data=restore(large))
         found = performing["facts"].get("found", {})
-        return Recorded(call_id, args, performing.get("resources", {}), found, outcome, kept)
+        return Recorded(call_id, args, performing.get("resources", {}), found, outcome, kept, undoes)
+
+
+def _target(entries: Sequence[Entry]) -> str | None:
+    """The call that an undoing was about."""
+    bodies = (restore(entry.body) for entry in entries if entry.body is not None)
+    return next((body["args"]["call_id"] for body in bodies if "args" in body), None)
 
 
 def _undo(call_id: str, before: Json, after: Json) -> Transition:

@@ -105,6 +105,10 @@ class SimulatedHome(Household):
         """Every WebSocket connection breaks without a word."""
         self.life.drop(lambda _: True)
 
+    def stop(self) -> None:
+        """As `homeassistant.stop`: it does not come back."""
+        self.life.stop()
+
     def restart(self, *, down_s: float = 0.05, hold: bool = False) -> None:
         """As `homeassistant.restart`; with `hold` it stays half started until `finish_start`."""
         self.life.restart(down_s=down_s, hold=hold)

@@ -27,6 +27,7 @@ class Life:
         self.phase = RUNNING
         self.connections: set[Connection] = set()
         self.asked_to_restart = asyncio.Event()
+        self.comes_back = True
         self.down_s = 0.0
         self.restarts = 0
         self.may_finish = _set()
@@ -46,6 +47,10 @@ class Life:
             self.may_finish.clear()
         self.running.clear()
         self.asked_to_restart.set()
+
+    def stop(self) -> None:
+        self.comes_back = False
+        self.restart(down_s=0.0, hold=False)
 
     async def end(self) -> None:
         """All connections break, calls that are under way with them, and what the server knew is gone."""

@@ -70,7 +70,14 @@ def _generic(name: str) -> Work:
 
 
 async def _restart(call: Call) -> None:
+    """Nobody is answered over a WebSocket any more; who asks by REST is."""
     call.home.restart()
+    call.home.drop_connections()
+
+
+async def _stop(call: Call) -> None:
+    call.home.stop()
+    call.home.drop_connections()
 
 
 def script(name: str) -> Service:
@@ -134,4 +141,5 @@ SERVICES = [
         for name in _GENERIC
     ),
     Service("homeassistant", "restart", _restart, "Restart", "Restarts Home Assistant.", is_for_admins=True),
+    Service("homeassistant", "stop", _stop, "Stop", "Stops Home Assistant.", is_for_admins=True),
 ]

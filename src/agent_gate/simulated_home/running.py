@@ -26,7 +26,9 @@ FRAME_BYTES_MAX = 4 * 1024 * 1024
 """Of what a client may send."""
 BIND_TRIES = 50
 ANSWER_S = 0.02
-"""From the call that asks for a restart, so that it is still answered, to the end."""
+"""From the call that asks for a restart, so that it is still answered by REST, to the end."""
+_TURNS_TO_MEET = 3
+"""Of the event loop: asyncio forgets whom it let in right before a server is closed, and they would hang for good."""
 GOODBYE_S = 1.0
 """For what is under way when the server ends."""
 
@@ -90,6 +92,12 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Nobody new is let in, and who is still there is not waited for."""
+        loop = asyncio.get_running_loop()
+        for server in self.servers:
+            for listener in server.sockets:
+                loop.remove_reader(listener.fileno())
+        for _ in range(_TURNS_TO_MEET):
+            await asyncio.sleep(0)
         for server in self.servers:
             server.close()
         self.cut()
@@ -145,7 +153,7 @@ class _Lives:
             ended.cancel()
 
     async def _one(self, ended: asyncio.Task[Any]) -> bool:
-        """Until it is asked to restart, or until the end; whether another one follows."""
+        """Until it is asked to restart or to stop, or until the end; whether another one follows."""
         life = self._home.life
         async with self._served():
             if self.begun.is_set():
@@ -156,7 +164,7 @@ class _Lives:
                 return False
             await asyncio.sleep(ANSWER_S)
             await life.end()
-        return True
+        return life.comes_back
 
     @asynccontextmanager
     async def _served(self) -> AsyncIterator[None]:

@@ -68,7 +68,7 @@ def tool(
             "own",
             act=act,
             post_execution=_effect(post_execution),
-            undo=_undoing(declaration, undo) if undo else None,
+            undo=_undoing(declaration, undo, call) if undo else None,
         )
         setattr(function, HANDS, hand)
         return function
@@ -178,8 +178,13 @@ def _effect(function: Callable[[dict[str, Json]], Any] | None) -> Callable[[dict
     return _caller(function) if function else None
 
 
-def _undoing(tool: ToolDeclaration, function: Undo) -> Callable[[Recorded, Judge], Any]:
-    """Undoing is judged by the signatures of the call that it undoes, beside those of the revert itself."""
+def _undoing(
+    tool: ToolDeclaration, function: Undo, do: Callable[..., Awaitable[Json]]
+) -> Callable[[Recorded, Judge], Any]:
+    """Undoing is judged by the signatures of the call that it undoes, beside those of the revert itself.
+
+    To undo an undoing is to do what was done, once more.
+    """
 
     undo = _caller(function)
 
@@ -191,10 +196,18 @@ def _undoing(tool: ToolDeclaration, function: Undo) -> Callable[[Recorded, Judge
                 suggestion="look at what it should have changed",
             )
 
-        async def act(_: BoundCall) -> Json:
-            return await undo(dict(call.args), call.outcome.data)
+        args = dict(call.origin.args)
+        if not call.is_in_effect and tool.secret & args.keys():
+            raise ToolError(
+                f"call `{call.origin.call_id}` had secret arguments, which are not recorded: it cannot be made again",
+                code=2002,
+                suggestion=f"call `{tool.name}` anew",
+            )
 
-        return Binding(signatures_for(tool, call.args), act=act)
+        async def act(_: BoundCall) -> Json:
+            return await (undo(args, call.outcome.data) if call.is_in_effect else do(**args))
+
+        return Binding(signatures_for(tool, args), act=act)
 
     return bind
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_gate.model.schema import validator
+from agent_gate.model.schema import names_without_null, validator
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
 from agent_gate.policy.expression import ExpressionError, compile_expression
 from agent_gate.policy.signature import signer, validate_args
@@ -18,7 +18,8 @@ def make_hand(declaration: ToolDeclaration, service: str, **ways: Any) -> Hand:
     for mistake in _mistakes(declaration):
         raise ValueError(f"tool `{declaration.name}`: {mistake}")
     validate = validator(declaration.input_schema, hide_values=bool(declaration.secret))
-    return Hand(declaration, service, validate, signer(declaration), **ways)
+    nulls = names_without_null(declaration.input_schema)
+    return Hand(declaration, service, validate, signer(declaration), nulls_absent=nulls, **ways)
 
 
 def kinds_of(identifiers: Sequence[str], unsigned: Sequence[str]) -> dict[str, ArgumentKind]:

@@ -15,7 +15,7 @@ from agent_gate.bindings.agent_settings import settings_of_agents
 from agent_gate.bindings.installation import PACKAGE, installation
 from agent_gate.bindings.ownership import Start, find_own, named_by
 from agent_gate.bindings.workplace import Found, look_into
-from agent_gate.config.settings import AnchorConfig, GatewayConfig, StorageConfig, TLSConfig
+from agent_gate.config.settings import GatewayConfig, StorageConfig, TLSConfig
 from agent_gate.model.ledger_names import ledger_names
 from agent_gate.model.limits import OWN_TEXT_BYTES_MAX
 from tests.servers import a_config
@@ -123,11 +123,10 @@ def test_a_configuration_names_keys_and_ledger_besides_itself(work: Path, monkey
     config = a_config(
         gateway=GatewayConfig("127.0.0.1", 1, TLSConfig("cert.pem", "key.pem")),
         storage=StorageConfig(path="its.db"),
-        anchor=AnchorConfig("far.anchor"),
     )
     named = named_by("config.yaml", config)
     assert set(named.secret) == {
-        *(f"{work}/{name}" for name in ("config.yaml", "key.pem", "far.anchor")),
+        *(f"{work}/{name}" for name in ("config.yaml", "key.pem")),
         *ledger_names(f"{work}/its.db"),
     }
     assert named.protected == (f"{work}/cert.pem",)

@@ -75,7 +75,10 @@ def test_a_command_that_failed_says_so_though_the_step_is_a_success(capsys: pyte
     files = ({"path": "/w/a.o", "change": "added", "bytes": 1},)
     assert shown(capsys, Outcome(call_id="", status=Status.SUCCESS, data=data, files=files)) == [
         "✓ 2/3  tidy",
-        "    return code 2  make: *** ⟨U+001B⟩[2JError 1",
+        "    return code 2",
+        "    stdout  cc a.c",
+        "    stderr  first",
+        "            make: *** ⟨U+001B⟩[2JError 1",
         "    added  /w/a.o",
     ]
 
@@ -92,7 +95,8 @@ def test_a_simulation_says_why_a_person_would_be_asked(capsys: pytest.CaptureFix
 
 
 def test_a_command_that_would_change_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(capsys, simulated({"return_code": 0, "changes": []}))[1:] == ["    no file would change"]
+    shows = shown(capsys, simulated({"return_code": 0, "changes": []}))[1:]
+    assert shows == ["    return code 0", "    no file would change"]
 
 
 def test_a_long_name_leaves_room_for_the_time(

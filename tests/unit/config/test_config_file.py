@@ -13,7 +13,6 @@ import yaml
 
 from agent_gate.config import (
     AgentConfig,
-    AnchorConfig,
     ApproverConfig,
     ChainPolicyConfig,
     Config,
@@ -21,7 +20,6 @@ from agent_gate.config import (
     GatewayConfig,
     HomeApproverConfig,
     HomeAssistantConfig,
-    McpServerConfig,
     MessengerConfig,
     PolicyAgentConfig,
     ProjectConfig,
@@ -86,14 +84,13 @@ def test_the_smallest_config_has_every_default(load: Load) -> None:
         gateway=GatewayConfig("127.0.0.1", 8443, None),
         agent=agent,
         messenger=None,
-        services=ServicesConfig(None, {}),
-        storage=StorageConfig("sqlite", "agent-gate.db", ""),
+        services=ServicesConfig(None),
+        storage=StorageConfig("sqlite", "agent-gate.db"),
         approval_timeout=900,
         rate_limit=RateLimitConfig(10, 60),
         agents=(agent,),
         approvers=(),
         projects={"default": ProjectConfig({}, None)},
-        anchor=None,
         policy_agent=None,
         chains={},
     )
@@ -126,13 +123,8 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
                 "snapshot_interval_seconds": 7,
                 "approvals": [{"approver": "anna", "notify": "notify.mobile_app_a", "user_id": "0" * 31 + "f"}],
             },
-            "mcp_servers": {
-                "github": {"command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "t5"}},
-                "wiki": {"url": "https://wiki.test/mcp", "headers": {"Authorization": "t6"}},
-            },
         },
-        "storage": {"type": "postgresql", "url": "postgresql://u:p@h/d"},
-        "anchor": {"path": "a.jsonl"},
+        "storage": {"type": "sqlite", "path": "x.db"},
         "approval_timeout": 60,
         "rate_limit": {"max_pending_approvals": 1, "max_requests_per_minute": 2},
         "policy_agent": {
@@ -162,12 +154,8 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
                 7,
                 (HomeApproverConfig("anna", "notify.mobile_app_a", "0" * 31 + "f"),),
             ),
-            {
-                "github": McpServerConfig("npx", ("-y", "x"), {"TOKEN": "t5"}),
-                "wiki": McpServerConfig(url="https://wiki.test/mcp", headers={"Authorization": "t6"}),
-            },
         ),
-        storage=StorageConfig("postgresql", url="postgresql://u:p@h/d"),
+        storage=StorageConfig("sqlite", "x.db"),
         approval_timeout=60,
         rate_limit=RateLimitConfig(1, 2),
         agents=(
@@ -176,7 +164,6 @@ def test_every_field_of_a_full_config_arrives(load: Load) -> None:
         ),
         approvers=(ApproverConfig("anna", "t3", 123, ("admin",)),),
         projects={"default": ProjectConfig(), "home": ProjectConfig({"n": 1.0}, {"type": "object"})},
-        anchor=AnchorConfig("a.jsonl"),
         policy_agent=PolicyAgentConfig("/run/x.sock", "n", False, 1, 2, 3, 4, True, (0, 1000)),
         chains={"api": (ChainPolicyConfig("api_key", "1", {"k": 1.0}, "continue"),)},
     )
@@ -247,9 +234,7 @@ def test_secrets_do_not_show_in_a_repr(load: Load) -> None:
             "messenger": {"type": "telegram", "telegram": TELEGRAM},
             "services": {
                 "homeassistant": {"url": "http://ha", "token": "ha-secret"},
-                "mcp_servers": {"x": {"command": "c", "args": ["--key=arg-secret"], "env": {"K": "env-secret"}}},
             },
-            "storage": {"type": "postgresql", "url": "postgresql://u:db-secret@h/d"},
             "chains": {"api": [{"name": "api_key", "metadata": {"key": "chain-secret"}}]},
         }
     )
@@ -299,7 +284,7 @@ def test_all_problems_of_a_file_are_told_at_once_in_the_order_of_their_lines(
         "config.yaml:3: gateway.port: environment variable GATE_UNSET is not set; set it, or write a value",
         "config.yaml:4: agent.token: missing; a token: any text that is hard to guess and not empty",
         "config.yaml:5: agent.tokn: unknown field; did you mean `token`?",
-        "config.yaml:6: storage.path: missing; sqlite needs it",
+        "config.yaml:6: storage.path: missing; write the path of the ledger",
         "config.yaml:9: approvers[0]: can never answer; give a token, a telegram_user_id, or a phone at home",
         "config.yaml:10: approvers[1]: the value is not a mapping",
     )
@@ -330,11 +315,11 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(problems_of: Problems) -> N
         "agent": "secret",
         "approvers": ["secret"],
         "messenger": "secret",
-        "services": {"homeassistant": "secret", "mcp_servers": {"x": "secret", "y": {"command": "c", "env": "secret"}}},
+        "services": {"homeassistant": "secret", "mcp_servers": {"x": "secret"}},
         "storage": "secret",
     }
     problems = problems_of(fields)
-    assert (len(problems), "secret" in str(problems)) == (7, False)
+    assert (len(problems), "secret" in str(problems)) == (6, False)
 
 
 def test_a_service_can_be_asked_for_by_its_name(load: Load) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_gate.history.replay import Difference, replay_transitions
+from agent_gate.history.replay import Difference, NotRecomputed, replay_transitions
 from agent_gate.ledger.reader import open_reader
 from agent_gate.ports import NewState, Transition
 from agent_gate.services.state import StateService
@@ -57,9 +57,16 @@ async def play(db: Path, calls: list[tuple[str, dict[str, Any]]]) -> None:
 _NEEDS = {"state.revert": ("snapshot_id",), "gate.revert": ("call_id",)}
 
 
-def differences(db: Path, changed: dict[str, Transition | None] | None = None) -> list[Difference]:
+def findings(db: Path, changed: dict[str, Transition | None] | None = None) -> list[Difference | NotRecomputed]:
     with closing(open_reader(db)) as reader:
         return replay_transitions(reader, "default", {**TRANSITIONS, **(changed or {})}.get)
+
+
+def differences(db: Path, changed: dict[str, Transition | None] | None = None) -> list[Difference]:
+    """Where everything can be recomputed."""
+    found = findings(db, changed)
+    assert all(isinstance(one, Difference) for one in found), found
+    return [one for one in found if isinstance(one, Difference)]
 
 
 @pytest.fixture(scope="module")
@@ -110,16 +117,19 @@ def test_a_transition_that_leads_elsewhere_now_is_shown_once_for_each_call(made:
     }  # fmt: skip
 
 
-def test_a_transition_that_fails_or_is_missing_now_is_shown(made: Made) -> None:
+def test_a_transition_that_fails_now_is_shown(made: Made) -> None:
     def fail(inputs: dict[str, Any], state: Any) -> NewState:
         raise RuntimeError("not any more")
 
     assert {difference.what for difference in differences(made.db, {"state.set": fail})} == {
         "it fails now: RuntimeError: not any more"
     }
-    assert {difference.what for difference in differences(made.db, {"state.set": None})} == {
-        "there is no transition `state.set` here"
-    }
+
+
+def test_a_transition_that_is_not_here_is_not_recomputed_and_no_difference(made: Made) -> None:
+    [found] = findings(made.db, {"state.set": None})
+    assert isinstance(found, NotRecomputed)
+    assert found.why == "there is no pure tool `state.set` here"
 
 
 async def test_a_result_that_differs_now_is_shown(tmp_path: Path) -> None:

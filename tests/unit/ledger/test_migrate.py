@@ -49,15 +49,14 @@ def test_what_is_known_here_is_what_the_migrations_say(scripts: ScriptDirectory)
 
 def test_the_tables_of_home_assistant_have_a_branch_of_their_own(scripts: ScriptDirectory) -> None:
     (head,) = scripts.get_revisions("home_assistant@head")
-    assert (head.revision, head.down_revision, head.branch_labels) == (
-        "home_assistant_0001",
-        None,
-        {"home_assistant"},
-    )
+    assert (head.revision, head.branch_labels) == ("home_assistant_0002", {"home_assistant"})
+    steps = scripts.iterate_revisions(head.revision, "base")
+    own = [step.revision for step in steps if "home_assistant" in step.branch_labels]
+    assert own == ["home_assistant_0002", "home_assistant_0001"]
     assert head.revision in HEADS - {HEAD}
 
 
-@pytest.mark.parametrize("name", ["schema-0001.db", "schema-0002.db", "schema-0003.db"])
+@pytest.mark.parametrize("name", ["schema-0001.db", "schema-0002.db", "schema-0003.db", "schema-0004.db"])
 def test_an_earlier_ledger_gets_the_schema_of_a_new_one(tmp_path: Path, name: str) -> None:
     path = a_copy(name, tmp_path)
     assert upgrade(path)
@@ -74,7 +73,7 @@ def test_a_branch_that_is_missing_is_added_to_a_ledger_that_has_the_rest(tmp_pat
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             "DROP VIEW ha_command_log; DROP INDEX ix_ha_command_log_issued_at; DROP TABLE ha_entity_snapshot;"
-            "DELETE FROM alembic_version WHERE version_num = 'home_assistant_0001'"
+            "DELETE FROM alembic_version WHERE version_num = 'home_assistant_0002'"
         )
     assert upgrade(path)
     assert (found_in(path), schema(path)) == (HEADS, whole)

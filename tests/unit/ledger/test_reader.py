@@ -53,21 +53,21 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, make: Calla
     ("sql", "found", "remedy"),
     [
         (
-            "UPDATE alembic_version SET version_num = '9999' WHERE version_num = '0004'",
-            "9999, home_assistant_0001",
+            "UPDATE alembic_version SET version_num = '9999' WHERE version_num = '0005'",
+            "9999, home_assistant_0002",
             "upgrade agent-gate",
         ),
         (
             "INSERT INTO alembic_version VALUES ('lamps_0001')",
-            "0004, home_assistant_0001, lamps_0001",
+            "0005, home_assistant_0002, lamps_0001",
             "upgrade agent-gate",
         ),
         (
-            "UPDATE alembic_version SET version_num = '0002' WHERE version_num = '0004'",
-            "0002, home_assistant_0001",
+            "UPDATE alembic_version SET version_num = '0002' WHERE version_num = '0005'",
+            "0002, home_assistant_0002",
             "db upgrade",
         ),
-        ("DELETE FROM alembic_version WHERE version_num = 'home_assistant_0001'", "0004", "db upgrade"),
+        ("DELETE FROM alembic_version WHERE version_num = 'home_assistant_0002'", "0005", "db upgrade"),
     ],
 )
 def test_another_release_is_named_with_its_remedy(tmp_path: Path, sql: str, found: str, remedy: str) -> None:

@@ -94,7 +94,7 @@ def test_later_entries_refer_to_the_first_and_one_that_was_judged_again_says_how
     again = restore(settled(first=False, judged_again=True).body)
     assert (again["reasons"], again["facts"]) == ([{"layer": "rules", "rule": "*"}], {"policy": "0123456789abcdef"})
     assert "args" not in again
-    intent = restore(record.performing(BOUND, FACTS, ALLOWED, AT, "me", "s", first=False).body)
+    intent = restore(record.performing(BOUND, FACTS, ALLOWED, AT, "me", "s", None).body)
     assert (intent["instance"], "reasons" in intent, "args" in intent) == ("me", True, False)
 
 
@@ -106,14 +106,14 @@ def test_a_large_result_is_named_by_its_hash_and_lives_elsewhere() -> None:
 
 def test_a_held_call_tells_what_it_reserves() -> None:
     charges = (Charge("budget", 7, 1, 3, 10, 1013),)
-    body = restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s", charges).body)
+    body = restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s", AT, charges).body)
     assert body["reserved"] == [["budget", 7, 3]]
     assert (body["nonce"], body["bound_hash"], body["expires_at"]) == (
         "nonce",
         BOUND.bound_hash,
         "2026-03-04T12:01:00.000000Z",
     )
-    assert "reserved" not in restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s").body)
+    assert "reserved" not in restore(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s", AT).body)
 
 
 def test_an_outcome_is_read_back_as_it_was() -> None:
@@ -122,8 +122,8 @@ def test_an_outcome_is_read_back_as_it_was() -> None:
 
 
 def test_the_reasons_of_a_call_with_several_entries_are_those_of_its_last_judgement() -> None:
-    held = entry(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s"), 1)
-    intent = entry(record.performing(BOUND, FACTS, ALLOWED, AT, "me", "s", first=False), 2)
+    held = entry(record.held(BOUND, FACTS, ASKED, QUESTION, "me", "s", AT), 1)
+    intent = entry(record.performing(BOUND, FACTS, ALLOWED, AT, "me", "s", None), 2)
     end = entry(settled(first=False, output=(canonical(OUTCOME.data), "out")), 3)
     assert record.outcome_of([held, intent]) is None
     assert record.outcome_of([held, intent, end]) == OUTCOME
@@ -213,8 +213,8 @@ def test_an_entry_is_canonical_whatever_numbers_a_call_has(number: float) -> Non
         record.settled(
             bound, facts, ALLOWED, outcome, True, False, "s", output=(canonical(values), "out"), state_hash="h"
         ),
-        record.held(bound, facts, ASKED, QUESTION, "instance", "s", (Charge("budget", 1, 1, number, 5, 1012),)),
-        record.performing(bound, facts, ALLOWED, AT, "instance", "s", first=True),
+        record.held(bound, facts, ASKED, QUESTION, "instance", "s", AT, (Charge("budget", 1, 1, number, 5, 1012),)),
+        record.performing(bound, facts, ALLOWED, AT, "instance", "s", AT),
         record.reverted(bound, outcome, "s"),
     ]
     for draft in drafts:

@@ -62,3 +62,12 @@ def test_what_the_arguments_name_is_found_wherever_it_stands(
     assert named_in({"domain": "light", "service": "turn_on", **args}) == Named(
         "light", "turn_on", entities, wanted, places
     )
+
+
+@pytest.mark.parametrize("key", ["entities", "entity_ids", "snapshot_entities", "group_members"])
+@pytest.mark.parametrize("value", [50, 1.5, True, None, [50], [[50]], {}])
+def test_only_texts_and_lists_of_texts_are_taken_for_ids_of_entities(key: str, value: Any) -> None:
+    call = service_call({"domain": "burst", "service": "run", "data": {key: value}})
+    assert call.signatures == ("ha_call_service(burst.run)",)
+    call = service_call({"domain": "burst", "service": "run", "data": {key: [value, "lock.a"]}})
+    assert call.entities == ("lock.a",)

@@ -27,6 +27,8 @@ class Change:
     obstacle: str = ""
     moved_in: bool = False
     """Whether it was on the disk before: the command renamed it, or somebody else has removed it since."""
+    stands_at: str = ""
+    """Where that is which stands there now, if not at the path itself: an earlier step of a simulation made it."""
 
     @property
     def word(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -49,13 +51,15 @@ def read_layers(
     bounds: Bounds,
     started_ns: int,
     own_files: OwnWatch,
+    disk: Beneath | None = None,
 ) -> Found:
     """Changes by path, up to the bounds; `layers` are places and what was written there. May wait for a disk.
 
     What changed on the disk itself after `started_ns`, by the clock of the files, is a conflict.
+    `disk` is what lies beneath the layers, where that is not the disk as it is.
     """
     found, size = Found(), 0
-    reader = _Reader(discards, own_files)
+    reader = _Reader(discards, own_files, disk or Disk())
     for place, layer in layers:
         try:
             for change in reader.changes(place, layer):
@@ -121,17 +125,40 @@ def _unreadable(place: str, error: OSError) -> Problem:
     )
 
 
+class Beneath(Protocol):
+    """What a command's layers lie upon."""
+
+    def lstat(self, path: str) -> os.stat_result | None: ...
+
+    def names(self, path: str) -> list[str]: ...
+
+    def host(self, path: str) -> str | None:
+        """Where it really stands."""
+        ...
+
+
+class Disk:
+    def lstat(self, path: str) -> os.stat_result | None:
+        return _lstat(path)
+
+    def names(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def host(self, path: str) -> str | None:
+        return path
+
+
 class _Reader:
-    def __init__(self, discards: Callable[[str], bool], own_files: OwnWatch) -> None:
-        self._discards, self._own_files = discards, own_files
+    def __init__(self, discards: Callable[[str], bool], own_files: OwnWatch, disk: Beneath) -> None:
+        self._discards, self._own_files, self._disk = discards, own_files, disk
 
     def changes(self, place: str, layer: str) -> Iterator[Change]:
         status = os.lstat(layer)
         if stat.S_ISDIR(status.st_mode):
-            yield from self._mode_of_directory(place, status, _lstat(place))
+            yield from self._mode_of_directory(place, status, self._disk.lstat(place))
             yield from self._below(layer, place, exists=True)
         else:
-            yield from self._file(layer, place, status, _lstat(place))
+            yield from self._file(layer, place, status, self._disk.lstat(place))
 
     def _below(self, layer: str, folder: str, *, exists: bool) -> Iterator[Change]:
         _refuse_if_deep(folder)
@@ -140,17 +167,17 @@ class _Reader:
         for name in names:
             above, below = f"{layer}/{name}", f"{folder}/{name}"
             if not self._discards(below):
-                yield from self._entry(above, below, os.lstat(above), _lstat(below) if exists else None)
+                yield from self._entry(above, below, os.lstat(above), self._disk.lstat(below) if exists else None)
         if exists and _is_replaced(layer):
-            for name in sorted(set(os.listdir(folder)).difference(names)):
+            for name in sorted(set(self._disk.names(folder)).difference(names)):
                 if not self._discards(f"{folder}/{name}"):
-                    yield from self._removed(f"{folder}/{name}", os.lstat(f"{folder}/{name}"))
+                    yield from self._removed(f"{folder}/{name}")
 
     def _entry(self, above: str, below: str, status: os.stat_result, there: os.stat_result | None) -> Iterator[Change]:
         kind = stat.S_IFMT(status.st_mode)
         if kind == stat.S_IFCHR and status.st_rdev == 0:
             if there is not None:
-                yield from self._removed(below, there)
+                yield from self._removed(below)
         elif kind == stat.S_IFDIR:
             yield from self._directory(above, below, status, there)
         else:
@@ -193,7 +220,10 @@ class _Reader:
         if before is None or not before.is_like(after) or before.mtime_ns != after.mtime_ns:
             yield change
 
-    def _removed(self, path: str, there: os.stat_result) -> Iterator[Change]:
+    def _removed(self, path: str) -> Iterator[Change]:
+        there = self._disk.lstat(path)
+        if there is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         yield self._change(path, there, None)
         if stat.S_ISDIR(there.st_mode):
             yield from self._removed_below(path)
@@ -201,8 +231,8 @@ class _Reader:
     def _removed_below(self, folder: str) -> Iterator[Change]:
         """Caches too: they really go, with the directory that they lie in."""
         _refuse_if_deep(folder)
-        for name in sorted(os.listdir(folder)):
-            yield from self._removed(f"{folder}/{name}", os.lstat(f"{folder}/{name}"))
+        for name in sorted(self._disk.names(folder)):
+            yield from self._removed(f"{folder}/{name}")
 
     def _change(
         self,
@@ -218,10 +248,11 @@ class _Reader:
             path, obstacle = visible(path), "has a name that is not UTF-8"
             there = None
         before = identity = same_as = None
+        stands_at = (self._disk.host(path) or path) if there is not None else ""
         if there is not None:
             identity = Identity.of(there)
             if stat.S_IFMT(there.st_mode) in KINDS:
-                before = node_at(path, there)
+                before = node_at(stands_at, there)
             else:
                 before, obstacle = Node("special", 0), "is neither a file, a directory nor a link"
             if before.kind == "file":
@@ -230,7 +261,7 @@ class _Reader:
         own = self._own_files.kind_with(
             path, lambda: (start_of(source, OWN_TEXT_BYTES_MAX + 1) if source else b"") or b""
         )
-        return Change(path, before, after, identity, links, same_as, own, source, obstacle, moved_in)
+        return Change(path, before, after, identity, links, same_as, own, source, obstacle, moved_in, stands_at)
 
 
 def _lstat(path: str) -> os.stat_result | None:

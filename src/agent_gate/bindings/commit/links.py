@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from agent_gate.bindings.commit.change import Change
@@ -13,7 +13,9 @@ _FOLLOWED_MAX = 40
 
 
 class Links:
-    def __init__(self, changes: Sequence[Change]) -> None:
+    def __init__(self, changes: Sequence[Change], host: Callable[[str], str | None] = lambda path: path) -> None:
+        """`host` tells where that really is which stands at a path."""
+        self._host = host
         self._after = {change.path: change.after for change in changes}
 
     def end_of(self, path: str) -> str:
@@ -40,5 +42,5 @@ class Links:
             node = self._after[path]
             return node.target if node is not None else ""
         with suppress(OSError):
-            return os.readlink(path)
+            return os.readlink(self._host(path) or "")
         return ""

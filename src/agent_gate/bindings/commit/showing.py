@@ -35,7 +35,7 @@ def _difference(change: Change) -> str:
     if max(node.size for node in (before, after) if node) > DIFF_BYTES_MAX:
         return _by_hash(change)
     try:
-        old = content_of(change.path, before) if before else b""
+        old = content_of(change.stands_at or change.path, before) if before else b""
         new = change.content() if after else b""
     except OSError:
         return _by_hash(change)

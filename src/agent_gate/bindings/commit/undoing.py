@@ -16,8 +16,11 @@ from agent_gate.ports import Recorded
 
 
 def undoing(call: Recorded, own_files: OwnWatch) -> list[Change]:
-    """ToolError where there is nothing to undo, or where something has changed since. May wait for a disk."""
-    if call.kept is None or call.outcome.status is not Status.SUCCESS:
+    """ToolError where there is nothing to undo, or where something has changed since. May wait for a disk.
+
+    What a command wrote that failed in the end was committed all the same; where it was not, nothing is as it left it.
+    """
+    if call.kept is None or call.outcome.status not in (Status.SUCCESS, Status.ERROR):
         if call.resources.get("writes") == "direct":
             how = "wrote to the disk itself (writes: direct), and nothing was kept that could be brought back"
         else:

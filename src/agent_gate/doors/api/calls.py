@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_gate.config import load_plan
-from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who, imagined
+from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who
 from agent_gate.doors.api.place import CLOSING
 from agent_gate.doors.api.reads import DOOR, GONE, refusal
 from agent_gate.doors.api.schemas import IDS, MODE, PROJECT, TRUTH, WHOLE, listed, name_of, record, ref
@@ -36,7 +36,7 @@ async def make_call(asked: Asked) -> Response:
 
 async def simulate(asked: Asked) -> Response:
     outcome, _ = await asked.hall.gate.simulate(_request(asked), shows_state=False)
-    return json_response(imagined(outcome))
+    return json_response(outcome.to_json())
 
 
 async def revert(asked: Asked) -> Response:
@@ -144,11 +144,7 @@ async def run(asked: Asked) -> Response:
                 shows_state=False,
             )
         )
-        result = await _until_closing(asked, running)
-        fields = run_to_json(result)
-        if body.get("simulate"):
-            fields["outcomes"] = [imagined(outcome) for outcome in result.outcomes]
-        return json_response(fields)
+        return json_response(run_to_json(await _until_closing(asked, running)))
     except PlanValidationError as error:
         return json_response({"status": "failed", "outcomes": [], "error": error.problem.to_json()})
 

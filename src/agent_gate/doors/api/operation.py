@@ -20,7 +20,6 @@ from agent_gate.doors.http import Caller, body_of, json_of
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import IdentityError, ToolError
-from agent_gate.model.outcome import Outcome
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
@@ -153,11 +152,6 @@ class NotThere(ToolError):
 
 class Conflict(ToolError):
     """What is there does not allow it now."""
-
-
-def imagined(outcome: Outcome) -> dict[str, Any]:
-    """The outcome that a call would have: without ids, because there is no call."""
-    return {key: value for key, value in outcome.to_json().items() if key not in ("call_id", "request_id")}
 
 
 def _typed(value: str, schema: Schema) -> Json:

@@ -25,7 +25,7 @@ from agent_gate.doors.api.schemas import (
 )
 from agent_gate.doors.http import json_response
 from agent_gate.history import query, state
-from agent_gate.history.report import build_report, run_of, steps_of
+from agent_gate.history.report import build_report, run_of, steps_shown
 from agent_gate.ledger.reader import one_moment
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, IdentityError
@@ -45,8 +45,8 @@ async def show_run(asked: Asked) -> Response:
     def shown_run(reader: sqlite3.Connection) -> dict[str, Any]:
         with one_moment(reader):
             run_id = _known_run(reader, asked)
-            run = _shown_to(asked, run_of(reader, run_id), "policy_json")
-            return {"run": run, "steps": steps_of(reader, run_id)}
+            run = run_of(reader, run_id)
+            return {"run": _shown_to(asked, run, "policy_json"), "steps": steps_shown(reader, run)}
 
     return await _read(asked, shown_run)
 

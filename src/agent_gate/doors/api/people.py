@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who, imagined
+from agent_gate.doors.api.operation import Asked, Conflict, NotThere, Operation, Who
 from agent_gate.doors.api.schemas import (
     GRANT_TERMS,
     ID,
@@ -17,6 +17,7 @@ from agent_gate.doors.api.schemas import (
     NOTE,
     PROJECT,
     TRUTH,
+    UNATTENDED,
     WHOLE,
     listed,
     name_of,
@@ -38,6 +39,9 @@ async def list_pending(asked: Asked) -> Response:
     clock, limit = asked.hall.gate.clock, asked.query["limit"]
     found = await asked.reading.ask(lambda reader: open_questions(reader, clock, limit, PAGE_BYTES_MAX, asked.only))
     told = [_told(question, approved_by, whole=asked.only is None) for question, approved_by in found.first]
+    for fields, (question, _) in zip(told, found.first, strict=True):
+        if unattended := await asked.hall.desk.unattended(question):
+            fields["unattended"] = unattended
     return json_response({"pending": told, "total": found.total})
 
 
@@ -80,7 +84,7 @@ async def _answer(asked: Asked, *, yes: bool) -> Response:
     terms = GrantTerms(**body["grant"]) if "grant" in body else None
     before = await asked.hall.gate.ledger.question(call_id)
     try:
-        await asked.hall.desk.answer(
+        unattended = await asked.hall.desk.answer(
             call_id,
             approve=yes,
             by=asked.approver,
@@ -95,7 +99,8 @@ async def _answer(asked: Asked, *, yes: bool) -> Response:
             raise _as(Conflict, error) from None
         raise
     still_open = await asked.hall.desk.question(call_id) is not None
-    return json_response({"call_id": call_id, "approved": yes, "open": still_open})
+    told = {"call_id": call_id, "approved": yes, "open": still_open}
+    return json_response({**told, "unattended": unattended} if unattended else told)
 
 
 def _as(kind: type[GateError], error: GateError) -> GateError:
@@ -143,11 +148,11 @@ async def check_policy(asked: Asked) -> Response:
         mode=mode_named(body.get("mode")),
     )
     outcome, _ = await hall.gate.simulate(request)
-    return json_response(imagined(outcome))
+    return json_response(outcome.to_json())
 
 
 _CALL_ID = {"call_id": ID}
-_ANSWERED = {200: record({"call_id": text(), "approved": TRUTH, "open": TRUTH})}
+_ANSWERED = {200: record({"call_id": text(), "approved": TRUTH, "open": TRUTH}, {"unattended": UNATTENDED})}
 _ANSWER_REFUSALS = {
     403: "The person may not answer this question, or the token is one for other operations.",
     409: "It was answered already, or its deadline has passed.",

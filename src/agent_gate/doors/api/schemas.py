@@ -17,7 +17,7 @@ from agent_gate.model.limits import (
     NOTE_CHARS_MAX,
     PAGE_MAX,
 )
-from agent_gate.model.outcome import Status
+from agent_gate.model.outcome import SIMULATIONS, Status
 from agent_gate.model.tool import Effect, Mode, Risk
 from agent_gate.model.verdict import Decision
 
@@ -125,6 +125,7 @@ _OUTCOME = record(
         "decision": DECISION,
         "reasons": listed(ref("Reason")),
         "simulated": TRUTH,
+        "simulation": text(f"What a simulation has done with the call: {', '.join(SIMULATIONS)}."),
         "state_version": WHOLE,
         "state_diff": listed(OBJECT, description="RFC 6902."),
         "snapshot_id": text(),
@@ -182,7 +183,13 @@ LISTED_RUN_COLUMNS = tuple(column for column in RUN_COLUMNS if column not in ("p
 
 
 def _run(columns: Iterable[str]) -> Schema:
-    return record({column: _RUN_TYPES.get(column, or_null(text())) for column in columns})
+    return record(
+        {column: _RUN_TYPES.get(column, or_null(text())) for column in columns},
+        {
+            "original_run_id": text("Of a replay: the run that was replayed."),
+            "error": {**ref("Error"), "description": "Why the run as a whole was refused or broken off."},
+        },
+    )
 
 
 _LINE = record(
@@ -207,6 +214,7 @@ _LINE = record(
     },
     description="How one call ended.",
 )
+UNATTENDED = text("There where the process that holds the call is gone: that, and what comes of a yes.")
 _QUESTION = record(
     {
         "call_id": text(),
@@ -229,6 +237,7 @@ _QUESTION = record(
             "type": "boolean",
             "description": "The command has run on a copy; `args` has what it `wrote`, and a yes makes that count.",
         },
+        "unattended": UNATTENDED,
         "nonce": text("Which showing of the question is answered; for approvers."),
         "bound_hash": text("What would be done, as one hash; for approvers."),
     },

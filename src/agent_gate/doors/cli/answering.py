@@ -12,6 +12,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.remote import approvers_door
 from agent_gate.doors.wire import Exit
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible
 
 CallId = Annotated[str, typer.Argument(metavar="ID", help="The call; see `agent-gate pending`.")]
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Written down with the answer.")]
@@ -50,6 +51,8 @@ def _say(verb: str, shown: Mapping[str, Any], told: Mapping[str, Any]) -> None:
     word = "approved" if verb == "approve" else "denied"
     signature = screen.signatures(shown.get("signatures", ()))
     screen.say(f"{screen.paint(word, 'green' if verb == 'approve' else 'red')}  {screen.paint(signature, 'bold')}")
+    if "unattended" in told:
+        screen.say(visible(told["unattended"]))
     if told["open"]:
         screen.say(
             screen.paint(f"somebody else must agree as well: {shown.get('approvers_required', 2)} in all", "dim")

@@ -20,20 +20,32 @@ def doctor(
     config: Annotated[
         Path | None, typer.Option("-c", "--config", metavar="FILE", help="What to serve by; else config.yaml, if any.")
     ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option("-p", "--policy", metavar="FILE", help="Whose programs to look for; else policy.yaml, if any."),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Look at this machine, the configuration and the ledger, and say what to do.
+    """Look at this machine, the configuration, its home, the policy's programs and the ledger, and say what to do.
 
     The exit code is 3 where something fails.
     """
     from agent_gate.doors.cli.health import FAIL
     from agent_gate.doors.cli.health_config import config_rows
+    from agent_gate.doors.cli.health_home import home_rows
     from agent_gate.doors.cli.health_ledger import ledger_rows
+    from agent_gate.doors.cli.health_programs import program_rows
     from agent_gate.doors.cli.health_system import system_rows
 
     path = database_path(db)
     with screen.working("looking around"):
-        rows = [*system_rows(path.parent), *config_rows(config), *ledger_rows(path)]
+        rows = [
+            *system_rows(path.parent),
+            *config_rows(config),
+            *home_rows(config),
+            *program_rows(policy),
+            *ledger_rows(path),
+        ]
     is_fit = all(row.status != FAIL for row in rows)
     if as_json:
         screen.print_json({"ok": is_fit, "checks": [row.to_json() for row in rows]})

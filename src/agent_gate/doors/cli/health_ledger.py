@@ -14,10 +14,10 @@ from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
 from agent_gate.history.clock_jumps import clock_jumps, count_clock_jumps
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.connection import connect
-from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.files import BEGIN_ANEW, LedgerFiles
 from agent_gate.ledger.locks import is_gone
 from agent_gate.ledger.migrate import HEADS, is_newer, named, revisions
-from agent_gate.ledger.trust import check_against_anchor
+from agent_gate.ledger.trust import check_against_anchor, was_deleted
 from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import epoch
 
@@ -26,6 +26,9 @@ DAY_S = 86_400
 
 
 def ledger_rows(path: Path) -> Iterator[Row]:
+    if was_deleted(LedgerFiles(path)):
+        yield from _deleted(LedgerFiles(path))
+        return
     if not path.exists():
         yield Row("database", WARN, f"there is none at {path}", "make one with `agent-gate init`, or name it with --db")
         return
@@ -41,6 +44,14 @@ def ledger_rows(path: Path) -> Iterator[Row]:
         yield Row("database", FAIL, error.problem.detail, error.problem.suggestion)
     except sqlite3.Error as error:
         yield Row("database", FAIL, f"{path}: {error}", "restore it from a backup")
+
+
+def _deleted(files: LedgerFiles) -> Iterator[Row]:
+    """What runs still writes nowhere: it refuses every call until it is started again."""
+    found = f"{files.db} is gone; its anchor {files.anchor.name} is not, so somebody deleted it"
+    yield Row("database", FAIL, found, f"stop what runs on it, {BEGIN_ANEW}, and start again")
+    if files.directory.is_dir():
+        yield _instances(files)
 
 
 def _schema(connection: sqlite3.Connection, path: Path) -> Row:

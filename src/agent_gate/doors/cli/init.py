@@ -39,9 +39,12 @@ def init(
 
     The policy denies what it does not allow, and says in comments how to change that. The configuration has an agent
     and an approver with fresh tokens, and is readable by you alone. Nothing that exists is replaced without --force; a
-    database never is.
+    database never is. Where somebody deleted the database and its anchor is left, --force begins a new one, keeps what
+    is left of the old one in its directory of keys, and leaves the other files as they are.
     """
     path = database_path(db) if db is not None else directory / DEFAULT_DB
+    if force and _begin_anew(path, as_json):
+        return Exit.SUCCESS
     _prepare(directory, force)
     is_new = not path.exists()
     _create_database(path)
@@ -55,6 +58,33 @@ def init(
     else:
         _say_what_next(directory, path, is_new, added)
     return Exit.SUCCESS
+
+
+def _begin_anew(db: Path, as_json: bool) -> bool:
+    """Only where a ledger was deleted: then nothing else is to be lost as well."""
+    from agent_gate.ledger.files import LedgerFiles
+    from agent_gate.ledger.trust import set_aside, was_deleted
+    from agent_gate.model.moment import iso
+    from agent_gate.system import SystemClock
+
+    files = LedgerFiles(db)
+    if not was_deleted(files):
+        return False
+    try:
+        kept = [str(path) for path in set_aside(files, iso(SystemClock().now()))]
+    except OSError as error:
+        raise ConfigError(
+            f"`{files.anchor}` cannot be kept: {error.strerror}", suggestion="check permissions"
+        ) from None
+    _create_database(db)
+    if as_json:
+        screen.print_json({"created": [str(db)], "database": str(db), "kept": kept})
+        return True
+    left = [(path, "left of the one that was deleted") for path in kept]
+    screen.print_fields([(str(db), "a new ledger"), *left], indent=0)
+    screen.say()
+    screen.say("Start anew whatever still runs: it refuses every call. No other file was replaced.")
+    return True
 
 
 def _prepare(directory: Path, force: bool) -> None:

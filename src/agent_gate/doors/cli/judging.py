@@ -222,7 +222,6 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def to_json(checked: Checked, wish: Wish, line: int | None = None) -> dict[str, Any]:
     """The outcome without the act: no call id, because there is no call."""
     fields = checked.outcome.to_json()
-    del fields["call_id"], fields["request_id"]
     head: dict[str, Any] = {"request_id": wish.id} if wish.id else {}
     if line is not None:
         head["line"] = line

@@ -14,6 +14,7 @@ app = commands()
 
 NAMES_FROM_COLUMNS = 110
 """A terminal that is narrower has no room for what plans are called."""
+WHY_CHARS_MAX = 300
 
 
 @app.command(epilog=examples("agent-gate list-runs --limit 20"))
@@ -38,9 +39,16 @@ def list_runs(limit: Limit = 100, db: Db = DEFAULT_DB, as_json: AsJson = False) 
         for run in runs
     ]  # fmt: skip
     screen.print_table(columns, rows, empty="no runs", whole=columns[:8])
+    screen.print_fields([(run["run_id"], _why(run["error"])) for run in runs if "error" in run])
     if rows:
         screen.say(screen.paint("✓ succeeded, ✗ denied, ! failed; `agent-gate report RUN` tells more", "dim"))
     return Exit.SUCCESS
+
+
+def _why(error: Mapping[str, Any]) -> str:
+    """Why a run as a whole was refused or broken off, and what would help."""
+    told = f"{error.get('detail', '')} ({error['code']} {error['name']})"
+    return screen.shortened(f"{told}; {error['suggestion']}" if error.get("suggestion") else told, WHY_CHARS_MAX)
 
 
 def _plan_name(run: Mapping[str, Any]) -> str:

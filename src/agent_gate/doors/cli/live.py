@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_gate import Outcome
 from agent_gate.doors.cli import screen
+from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
@@ -49,11 +50,11 @@ class LiveView:
         screen.say(f"{icon} {place}  {name}  {took}".rstrip())
         if outcome.error:
             screen.say(f"    {visible(outcome.error)}")
-        if failed := screen.failure(outcome.data):
-            screen.say(f"    {failed}")
+        for line in screen.printed(outcome.data):
+            screen.say(f"    {line}")
         if outcome.simulated:
             _print_simulated(outcome)
-        elif outcome.files and outcome.ok:
+        elif outcome.files and (outcome.ok or outcome.message.startswith(WRITES_STAY)):
             _print_files(outcome.files)
 
     def tell(self, what: str) -> None:
@@ -78,6 +79,8 @@ def _style(status: str) -> str:
 
 
 def _print_simulated(outcome: Outcome) -> None:
+    if outcome.simulation:
+        screen.say(f"    {screen.paint(outcome.simulation, 'dim')}")
     if outcome.message:
         asked = [reason.text or reason.rule for reason in outcome.reasons if reason.decision is Decision.ASK]
         said = f"{outcome.message}: {'; '.join(asked)}" if asked else outcome.message

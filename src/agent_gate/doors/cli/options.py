@@ -19,7 +19,10 @@ Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar="AGENT_GATE_DB",
 Project = Annotated[str, typer.Option("--project", metavar="NAME", help="The project.")]
 PolicyPath = Annotated[Path, typer.Option("-p", "--policy", metavar="FILE", help="The policy.")]
 ServicesOf = Annotated[
-    Path | None, typer.Option("-c", "--config", metavar="FILE", help="Whose services.homeassistant to connect to.")
+    Path | None,
+    typer.Option(
+        "-c", "--config", metavar="FILE", help="Whose services and chains.outbound to use; no other section is needed."
+    ),
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="At most so many.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")]

@@ -33,7 +33,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as home_
     ),
 )
 def set_(key: Key, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
-    """Keep a value under KEY, in place of any that is there; a service finds it at its next start.
+    """Keep a value under KEY, in place of any that is there; a running server whose token is refused takes up another.
 
     At a terminal it is typed and not shown, otherwise it is the first line of the standard input. It is sealed with
     a key beside the ledger, and never printed again; the record says who set which KEY.

@@ -14,6 +14,7 @@ from agent_gate.doors.cli.remote import DEFAULT_CONFIG, CaFile, ConfigPath, Toke
 from agent_gate.doors.wire import Exit
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.limits import PAGE_MAX
+from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,6 +81,8 @@ def _show(question: Mapping[str, Any], *, whole: bool) -> None:
     lines += ending(f"agreed: {_agreed(question)} · until {_moment(question['expires_at'])} UTC", columns)
     for line in (*lines, f"   agent-gate approve {call_id}, or deny"):
         screen.say(line)
+    if "unattended" in question:
+        screen.print_fields([("!", visible(question["unattended"]))], indent=3)
 
 
 def _agreed(question: Mapping[str, Any]) -> str:

@@ -78,15 +78,21 @@ def _whole_id(db: str, run: str) -> str:
 def _print(replayed: Replayed, findings: list[str]) -> None:
     for finding in findings:
         screen.say(f"{screen.paint('broken')}  {visible(finding)}")
-    for mismatch in replayed.mismatches:
+    mismatches = [mismatch for mismatch in replayed.mismatches if mismatch.what not in findings]
+    for mismatch in mismatches:
         place = "" if mismatch.step_index is None else f"step {mismatch.step_index + 1}: "
         screen.say(f"{screen.paint('broken')}  {place}{visible(mismatch.what)} ({mismatch.code})")
     for change in replayed.changes:
         place = "" if change.step_index is None else f"step {change.step_index + 1}: "
         screen.say(f"{screen.paint('changed', 'yellow')}  {place}{visible(change.what)}")
+    for one in replayed.not_recomputed:
+        place = "" if one.step_index is None else f"step {one.step_index + 1}: "
+        screen.say(f"{screen.paint('not recomputed', 'yellow')}  {place}{visible(one.why)}")
     steps = screen.count(len(replayed.steps), "step")
-    said = (
-        "as recorded" if not replayed.mismatches else screen.count(len(replayed.mismatches), "mismatch", "mismatches")
-    )
+    broken = len(findings) + len(mismatches)
+    said = f"broken in {screen.count(broken, 'place')}" if broken else "as recorded"
     screen.say(f"{steps} of run {replayed.original_run_id} replayed, {said}")
+    left_out = len({one.call_id for one in replayed.not_recomputed})
+    if left_out:
+        screen.say(f"{screen.count(left_out, 'step')} cannot be recomputed here, which says nothing against the record")
     screen.say(screen.paint(f"nothing was executed; the replay itself is run {replayed.run_id}", "dim"))

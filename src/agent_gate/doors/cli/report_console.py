@@ -9,6 +9,9 @@ from typing import Any
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.verdicts import why
+from agent_gate.history.replay_words import in_words
+from agent_gate.history.touched import endings
+from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import epoch, span
 from agent_gate.model.visible import visible
@@ -28,7 +31,7 @@ def print_report(report: Report) -> None:
     if steps:
         screen.say()
         _print_timeline(steps)
-    _print_touched(report["summary"]["resources"])
+    _print_touched(report)
 
 
 def _print_head(report: Report) -> None:
@@ -44,6 +47,8 @@ def _print_head(report: Report) -> None:
             ("replay of", run.get("original_run_id")),
             ("began", run["created_at"]),
             ("took", span(took) if took is not None else "not ended"),
+            ("why", why(Problem.from_json(run["error"])) if "error" in run else ""),
+            ("to change it", visible(run.get("error", {}).get("suggestion", ""))),
             ("steps", f"{counts or 'none made'}; {run['total_steps']} planned"),
             ("sandbox", _sandbox(summary["sandboxes"])),
             ("writes", _direct(summary["direct_writes"])),
@@ -117,20 +122,32 @@ def _print_details(step: Mapping[str, Any]) -> None:
     error = step["result"].get("error")
     if error:
         fields = [("why", why(Problem.from_json(error))), ("to change it", visible(error.get("suggestion", "")))]
-    if failed := screen.failure(step["result"].get("data")):
-        fields.append(("said", failed))
+    if "replayed" in step:
+        fields.append(("replayed", visible(in_words(step["replayed"]))))
     if "approval" in step:
         approval = step["approval"]
         fields.append((approval.get("resolution", "answered"), f"by {visible(approval.get('resolved_by', 'nobody'))}"))
-    if step["result"].get("files") and step["result"]["status"] == "success":
+    if step["result"].get("files") and _has_written(step["result"]) and "replayed" not in step:
         fields.append(("undo", screen.paint(f"agent-gate revert {step['call_id']}", "dim")))
     if step.get("resources", {}).get("sandbox") == "off" and step["resources"].get("executable"):
         fields.append(("sandbox", screen.paint("off", "red")))
     screen.print_fields(fields, indent=DETAILS_INDENT)
+    for line in screen.printed(step["result"].get("data")):
+        screen.say(" " * DETAILS_INDENT + line)
 
 
-def _print_touched(resources: Mapping[str, Sequence[str]]) -> None:
-    touched = [(kind.replace("_", " "), names) for kind, names in resources.items() if names]
+def _has_written(result: Mapping[str, Any]) -> bool:
+    return result["status"] == "success" or str(result.get("message", "")).startswith(WRITES_STAY)
+
+
+def _print_touched(report: Report) -> None:
+    """All that was attempted; where that did not succeed, with how it ended."""
+    ended = endings(report)
+    touched = [
+        (kind.replace("_", " "), [(name, ended.get((kind, name), "")) for name in names])
+        for kind, names in report["summary"]["resources"].items()
+        if names
+    ]
     if not touched:
         return
     screen.say()
@@ -147,7 +164,8 @@ def _once(label: str) -> Iterator[str]:
         yield ""
 
 
-def _listed(names: Sequence[str]) -> Iterator[str]:
-    yield from map(screen.shortened, names[:NAMES_LISTED_MAX])
+def _listed(names: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for name, ended in names[:NAMES_LISTED_MAX]:
+        yield f"{screen.shortened(name)}  {screen.paint(ended, 'red')}" if ended else screen.shortened(name)
     if len(names) > NAMES_LISTED_MAX:
         yield f"and {len(names) - NAMES_LISTED_MAX} more; see --format json"

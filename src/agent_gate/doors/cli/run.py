@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 app = commands()
 
-_WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for"}
+_WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for", "unknown": "cannot be known"}
 
 
 @app.command(
@@ -52,7 +52,8 @@ def run(
     project: Project = "default",
     mode: Annotated[Mode | None, typer.Option("--mode", help="Obey the step limit of this mode.")] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Judge every step, try commands on a copy; change nothing, ask nobody.")
+        bool,
+        typer.Option("--simulate", help="Judge every step, do on a copy what can be; change nothing, ask nobody."),
     ] = False,
     with_reads: Annotated[bool, typer.Option("--with-reads", help="With --simulate: do perform reads.")] = False,
     no_fail_fast: Annotated[bool, typer.Option("--no-fail-fast", help="Go on after a step that failed.")] = False,
@@ -118,7 +119,8 @@ async def _run(
     with live(plan, quiet=quiet) as view, Interrupts(view.tell):
         notifier = TerminalNotifier(policy, view.hand_over) if may_answer(policy) and not simulate else None
         agent = Agent("local", projects=("*",))
-        async with open_gate(policy, db, agent=agent, notifier=notifier, **around) as gate:
+        opening = open_gate(policy, db, agent=agent, notifier=notifier, only_simulates=simulate, **around)
+        async with opening as gate:
             if notifier:
                 notifier.gate = gate
             run_id = gate.ids.new()

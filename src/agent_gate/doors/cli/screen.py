@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from agent_gate.model.invisible import is_invisible
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import visible, visible_difference
+from agent_gate.model.visible import more, visible, visible_difference, visible_lines
 
 _COLOURS = {
     "green": ("allow", "ok", "success", "open", "verified"),
@@ -23,6 +23,8 @@ _DIFFERENCE = {"+": "green", "-": "red", "@": "dim"}
 """The colour of a line of a unified diff, by how it begins."""
 _WRAPPED_COLUMNS_MIN = 20
 SIGNATURES_IN_A_LINE_MAX = 3
+OUTPUT_LINES_MAX = 5
+"""Of each stream of a command; the rest is in the JSON."""
 HAS_RUN = "The command has run on a copy, and nothing is written yet. It would change:"
 _ANSI = {"green": "32", "yellow": "33", "red": "31", "bold": "1", "dim": "2"}
 
@@ -84,13 +86,35 @@ def difference_of(change: Mapping[str, Any]) -> list[str]:
     return lines[2:] if lines[0].startswith("--- ") else [] if lines == [""] else lines
 
 
-def failure(data: Json) -> str:
-    """How a command said that it failed: its return code and its last words; empty where it did not."""
-    if not isinstance(data, Mapping) or not isinstance(code := data.get("return_code"), int) or code == 0:
-        return ""
-    said = str(data.get("stderr") or "").rstrip() or str(data.get("stdout") or "").rstrip()
-    words = [str(data["hint"])] if data.get("hint") else [said.rpartition("\n")[2]] if said else []
-    return "  ".join((paint(f"return code {code}", "yellow"), *map(shortened, words)))
+def printed(data: Json) -> Iterator[str]:
+    """How a command ended and what it said: its return code, and the first lines of both of its streams.
+
+    Of one that failed the last line too, where programs say why.
+    """
+    if not isinstance(data, Mapping) or not isinstance(code := data.get("return_code"), int):
+        return
+    yield paint(f"return code {code}", "yellow" if code else "dim")
+    if data.get("hint"):
+        yield shortened(data["hint"])
+    for stream in ("stdout", "stderr"):
+        yield from _first_lines(stream, str(data.get(stream) or ""), with_last=code != 0)
+
+
+def _first_lines(stream: str, text: str, *, with_last: bool) -> Iterator[str]:
+    lines = text.rstrip().split("\n") if text.strip() else []
+    shown = [*map(_output_line, lines[:OUTPUT_LINES_MAX])]
+    left_out = len(lines) - len(shown)
+    if left_out > 0:
+        last = [_output_line(lines[-1])] if with_last else []
+        hidden = left_out - len(last)
+        shown += [*([paint(f"… {count(hidden, 'more line')}", "dim")] if hidden else []), *last]
+    for label, line in zip((stream, *[""] * len(shown)), shown, strict=False):
+        yield f"{paint(label.ljust(len('stdout')), 'dim')}  {line}".rstrip()
+
+
+def _output_line(text: str) -> str:
+    [first, *_], left_out = visible_lines(text, SHOWN_CHARS_MAX)
+    return first + (more(left_out) if left_out else "")
 
 
 def difference_line(line: str) -> str:

@@ -12,12 +12,15 @@ from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.cli.verdicts import why
 from agent_gate.doors.wire import Exit
+from agent_gate.history.replay_words import in_words
 from agent_gate.model.codec import restore
 from agent_gate.model.errors import Problem
+from agent_gate.model.visible import visible
 
 app = commands()
 
 ARGUMENT_CHARS_MAX = 300
+STEP_INDENT = 5
 LABELS = {
     "run_id": "run",
     "name": "plan",
@@ -25,6 +28,8 @@ LABELS = {
     "mode": "mode",
     "original_run_id": "replay of",
     "status": "status",
+    "why": "why",
+    "remedy": "to change it",
     "created_at": "began",
     "completed_at": "ended",
     "total_steps": "steps",
@@ -45,17 +50,17 @@ def show_run(
 ) -> int:
     """Show one run: its plan, its policy, and each call with its ids and hashes."""
     from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.report import run_of, steps_of
+    from agent_gate.history.report import run_of, steps_shown
     from agent_gate.ledger.reader import one_moment
 
     with reading(db) as reader, one_moment(reader):
         found = run_of(reader, run)
-        steps = steps_of(reader, found["run_id"])
+        steps = steps_shown(reader, found)
     if as_json:
         screen.print_json({"run": found, "steps": steps})
         return Exit.SUCCESS
     plan = restore(found["plan_json"].encode()) if found["plan_json"] else {}
-    fields = {**plan, **found}
+    fields = {**plan, **found, **_ending(found)}
     screen.print_fields(
         [
             (label, screen.shortened("" if fields.get(name) is None else fields[name], 1000))
@@ -68,6 +73,13 @@ def show_run(
     return Exit.SUCCESS
 
 
+def _ending(run: Mapping[str, Any]) -> dict[str, str]:
+    """Why the run as a whole was refused or broken off, and what would help."""
+    if "error" not in run:
+        return {}
+    return {"why": why(Problem.from_json(run["error"])), "remedy": run["error"].get("suggestion", "")}
+
+
 def _print_step(step: Mapping[str, Any]) -> None:
     result = step["result"]
     number = step["step_index"] + 1 if "step_index" in step else "–"
@@ -78,11 +90,13 @@ def _print_step(step: Mapping[str, Any]) -> None:
         [
             ("call", step["call_id"]),
             ("verdict", step.get("decision")),
+            ("replayed", visible(in_words(step["replayed"])) if "replayed" in step else ""),
             ("why", why(Problem.from_json(result["error"])) if "error" in result else ""),
-            ("said", screen.failure(result.get("data"))),
             ("arguments", screen.shortened(screen.encoded(step.get("args")), ARGUMENT_CHARS_MAX)),
             ("input", result.get("input_hash")),
             ("output", result.get("output_hash")),
         ],
-        indent=5,
+        indent=STEP_INDENT,
     )
+    for line in screen.printed(result.get("data")):
+        screen.say(" " * STEP_INDENT + line)

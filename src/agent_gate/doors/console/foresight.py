@@ -88,7 +88,7 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
         return Foresight("Not tried yet. It can run on a copy of the files, without a network.", can_be_tried=True)
     if effect is Effect.READ:
         return Foresight("It reads, and changes nothing.")
-    said = outcome.message.partition(": ")[2]
+    said = outcome.message
     return Foresight(
         f"This tool has no preview: what it will change is not known before{f' ({said})' if said else ''}."
     )

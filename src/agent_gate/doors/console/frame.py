@@ -24,6 +24,7 @@ from agent_gate.doors.http import body_of
 from agent_gate.doors.reads import look
 from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.history import inbox
+from agent_gate.history.replay_words import in_words
 from agent_gate.model.approval import Approver
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import CONSOLE_PARTS_MAX, CONSOLE_VALUE_CHARS_MAX
@@ -228,6 +229,7 @@ def templates(assets: Assets) -> jinja2.Environment:
         as_typed=shown.as_typed,
         brief=shown.brief,
         diff_lines=_diff_lines,
+        found_by_replay=in_words,
         moment=shown.moment,
         size=shown.size_of,
         span=shown.span,

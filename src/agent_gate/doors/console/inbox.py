@@ -88,6 +88,7 @@ async def _page(visit: Visit, wanted: str, *, try_it: bool = False) -> Response:
         "inbox.html",
         queue=queue,
         detail=detail,
+        unattended=opened.unattended if opened else "",
         ended=ended,
         how_ended=await visit.console.read(inbox.resolution, ended) if ended else "",
         picked=bool(wanted),
@@ -134,7 +135,8 @@ async def answer(visit: Visit) -> Response:
         visit.tell_problem(error.problem)
         return visit.go(call=call_id)
     assert opened is not None, "an answer that counts has a question"
-    visit.tell(_said(verb, opened, terms), call_id=call_id)
+    said = _said(verb, opened, terms)
+    visit.tell(said if verb == "deny" else f"{said} {opened.unattended}".rstrip(), call_id=call_id)
     return visit.go(call=following)
 
 

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from agent_gate.doors.console.frame import HEADERS, Visit
 from agent_gate.history import query, report, report_page
 from agent_gate.history.report_page_style import STYLE
+from agent_gate.history.touched import endings
 from agent_gate.model.limits import CONSOLE_ROWS_MAX
 
 _STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
@@ -24,7 +25,8 @@ async def show_all(visit: Visit) -> Response:
 
 
 async def show(visit: Visit) -> Response:
-    return await visit.page("run.html", report=await visit.console.read(_report, visit))
+    built = await visit.console.read(_report, visit)
+    return await visit.page("run.html", report=built, ended=endings(built))
 
 
 async def show_report(visit: Visit) -> Response:

@@ -84,7 +84,7 @@ class Answers:
     async def _answer(self, pressed: Pressed, question: Question | None, phone: Phone) -> Told:
         """An answer that does not count is recorded by the desk."""
         try:
-            await self._desk.answer(
+            unattended = await self._desk.answer(
                 pressed.call_id,
                 approve=pressed.verb is Verb.ALLOW,
                 by=phone.approver,
@@ -92,4 +92,4 @@ class Answers:
             )
         except GateError as error:
             return Told(phone, pressed.call_id, plain(f"Your answer does not count: {error.problem.detail}"))
-        return Told(phone, pressed.call_id)
+        return Told(phone, pressed.call_id, plain(unattended))

@@ -21,6 +21,7 @@ from agent_gate.model.limits import HOME_GOODBYE_S, HOME_PRESSES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.ports import Notifier
 from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import Commands
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.service import HomeAssistantService
 
@@ -51,7 +52,9 @@ class HomeApprovals(Notifier):
     def attach(self, hall: Hall) -> None:
         self._hall, self._client = hall, _client_of(hall)
         phones = phones_of(self._settings, hall.identities)
-        self._seals, self._line = Seals(hall.gate.secrets.keyed_hash), Line(self._client)
+        gate = hall.gate
+        send = Commands(self._client, gate.ledger, gate.clock, gate.ids).send
+        self._seals, self._line = Seals(gate.secrets.keyed_hash), Line(self._client, send)
         self._board = Board(hall, phones, self._line)
         self._lookout = Lookout(hall, self._board, self._delivery, self._pause, self._show_again_after_a_gap)
         self._answers = Answers(hall, phones, self._board)
@@ -114,7 +117,7 @@ class HomeApprovals(Notifier):
         if told.text:
             tag = self._seals.tag(f"{told.call_id} told", told.phone.service)
             with suppress(Undelivered, Refused):
-                await self._line.tell(told.phone.service, tag, told.text, _TOLD_S)
+                await self._line.tell(told.call_id, told.phone.service, tag, told.text, _TOLD_S)
 
     def _show_again_after_a_gap(self) -> None:
         """Over a new connection: what phones show may have been lost with the old one."""

@@ -21,8 +21,8 @@ from agent_gate.pipeline.hold import not_entitled
 from agent_gate.services.home_assistant.faults import Refused
 
 CHANNEL = "home_assistant"
-_UNKNOWN = ""
-"""What a phone shows of which nobody knows whether it still shows what it was sent."""
+_UNKNOWN, _SENDING = "", "…"
+"""What a phone shows of which nobody knows whether it still shows what it was sent, or that is being sent to it."""
 _log = logging.getLogger(__name__)
 
 
@@ -145,7 +145,7 @@ class Board:
         due, question = self._to_show(wanted, shown), now.question
         if not due:
             return
-        on = {**shown.on, **{phone.service: _UNKNOWN for phone in due}}
+        on = {**shown.on, **{phone.service: _SENDING for phone in due}}
         shown = Shown(question.nonce, digest(question), question.expires_at, on)
         await self._keep(question.call_id, shown)
         for phone in due:
@@ -155,7 +155,8 @@ class Board:
                 self._leave_alone(phone.service, refused)
             else:
                 self._refused.pop(phone.service, None)
-                self._shows(question.call_id, phone.service, wanted[phone.service])
+                if self._shown[question.call_id].on.get(phone.service) == _SENDING:  # else it was pressed meanwhile
+                    self._shows(question.call_id, phone.service, wanted[phone.service])
 
     async def _send(self, now: OpenQuestion, seal_of: str, phone: Phone) -> None:
         question = now.question
@@ -164,7 +165,7 @@ class Board:
         actions = {verb: self._seals.action(verb, question.call_id, seal_of, phone) for verb in verbs}
         buttons = [Button(verb.name.capitalize(), actions[verb], allows=verb is Verb.ALLOW) for verb in verbs]
         tag = self._seals.tag(question.call_id, phone.service)
-        await self._line.show(phone.service, tag, notice.title, notice.text, buttons, max(left_s, 1))
+        await self._line.show(question.call_id, phone.service, tag, notice.title, notice.text, buttons, max(left_s, 1))
 
     def _leave_alone(self, service: str, refused: Refused) -> None:
         why = f"home assistant does not write to notify.{service}: {refused.problem.detail}"
@@ -176,7 +177,7 @@ class Board:
         shown = self._shown.get(call_id)
         for service in [one for one in (shown.on if shown else ()) if one not in wanted]:
             try:
-                await self._line.clear(service, self._seals.tag(call_id, service))
+                await self._line.clear(call_id, service, self._seals.tag(call_id, service))
             except Refused:
                 _log.debug("there is no notify.%s any more", service)
             self._shows(call_id, service, None)

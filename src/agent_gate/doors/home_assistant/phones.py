@@ -12,6 +12,7 @@ from agent_gate.model.approval import Approver
 from agent_gate.model.limits import HOME_NOTICE_S
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import OutcomeUnknown, Unreachable
 
 PRESSED = "mobile_app_notification_action"
@@ -50,8 +51,8 @@ def phones_of(settings: HomeAssistantConfig, identities: Identities) -> tuple[Ph
 class Line:
     """To every phone; raises Refused where the home says no, and Undelivered where it is to be tried again."""
 
-    def __init__(self, client: HomeClient) -> None:
-        self._client = client
+    def __init__(self, client: HomeClient, send: SendCommand) -> None:
+        self._client, self._send_command = client, send
 
     @property
     def number(self) -> int:
@@ -67,7 +68,9 @@ class Line:
         home = self._client.home
         return not home.is_ready or ("notify", service) in home.services
 
-    async def show(self, service: str, tag: str, title: str, text: str, buttons: Sequence[Button], left_s: int) -> None:
+    async def show(
+        self, call_id: str, service: str, tag: str, title: str, text: str, buttons: Sequence[Button], left_s: int
+    ) -> None:
         """Not while nobody would hear the answer; `left_s` after which the phone takes it away by itself."""
         if not self.number:
             raise Undelivered(self.trouble)
@@ -81,22 +84,42 @@ class Line:
             for button in buttons
         ]
         data = {**_options(tag, left_s), "actions": actions, "alert_once": True}
-        await self._send(service, {"title": title, "message": text, "data": data})
+        await self._send(call_id, service, {"title": title, "message": text, "data": data})
 
-    async def tell(self, service: str, tag: str, text: str, left_s: int) -> None:
-        await self._send(service, {"message": text, "data": _options(tag, left_s)})
+    async def tell(self, call_id: str, service: str, tag: str, text: str, left_s: int) -> None:
+        await self._send(call_id, service, {"message": text, "data": _options(tag, left_s)})
 
-    async def clear(self, service: str, tag: str) -> None:
-        await self._send(service, {"message": "clear_notification", "data": {"tag": tag}})
+    async def clear(self, call_id: str, service: str, tag: str) -> None:
+        await self._send(call_id, service, {"message": "clear_notification", "data": {"tag": tag}})
 
-    async def _send(self, service: str, data: Mapping[str, Json]) -> None:
-        """What was perhaps sent is sent again: it takes the place of the one before."""
+    async def _send(self, call_id: str, service: str, data: Mapping[str, Json]) -> None:
+        """What was perhaps sent is sent again: it takes the place of the one before.
+
+        Also while nothing can be recorded, because that is what people then have to be told.
+        """
         try:
-            await self._client.call_service(
-                "notify", service, target=None, data=data, wants_response=False, timeout_s=HOME_NOTICE_S
+            await self._send_command(
+                call_id,
+                "notify",
+                service,
+                target=None,
+                data=data,
+                timeout_s=HOME_NOTICE_S,
+                told=_without_seals(data),
+                must_be_recorded=False,
             )
         except (Unreachable, OutcomeUnknown) as error:
             raise Undelivered(error.problem.detail) from None
+
+
+def _without_seals(data: Mapping[str, Json]) -> dict[str, Json]:
+    """As it is recorded: whoever knew a button's action could press it, and with the tag take the question away."""
+    options = {name: value for name, value in data["data"].items() if name != "tag"}
+    if "actions" in options:
+        options["actions"] = [
+            {name: value for name, value in action.items() if name != "action"} for action in options["actions"]
+        ]
+    return {**data, "data": options}
 
 
 def _options(tag: str, left_s: int) -> dict[str, Json]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from mcp.server.caching import CacheHint
@@ -23,6 +24,7 @@ from mcp_types import (
     PaginatedRequestParams,
     Tool,
 )
+from msgspec import structs
 
 from agent_gate import __version__
 from agent_gate.doors.mcp.calls import Calls, Progress
@@ -38,6 +40,7 @@ from agent_gate.model.limits import (
     MCP_TOOLS_FRESH_MS,
     POLICY_POLL_INTERVAL_S,
 )
+from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 
@@ -134,8 +137,16 @@ class McpDoor:
         )
         error = mcp_error_of_outcome(outcome)
         if error is not None:
+            outcome = self._in_their_names(outcome, params.name)
             raise MCPError(error, str(outcome.error), outcome.to_json())
         return await self._shown(outcome)
+
+    def _in_their_names(self, outcome: Outcome, name: str) -> Outcome:
+        """Of an unknown tool: the one that was probably meant, as clients call it."""
+        assert outcome.error is not None
+        offered = [tool.name for tool in self._offered()]
+        problem = replace(outcome.error, suggestion=did_you_mean(name, offered, "see tools/list"))
+        return structs.replace(outcome, error=problem)
 
     async def _shown(self, outcome: Outcome) -> CallToolResult:
         waits = ""

@@ -41,10 +41,6 @@ def secrets_of(config: Config) -> list[str]:
     if services.homeassistant:
         found.append(services.homeassistant.token)
         found.append(_password_in(services.homeassistant.url))
-    for server in services.mcp_servers.values():
-        found.append(_password_in(server.url))
-        found += [value for value in (*server.env.values(), *server.headers.values()) if len(value) >= 8]
-    found += [config.storage.url, _password_in(config.storage.url)]
     for chain in config.chains.values():
         for step in chain:
             found += _secrets_in(step.metadata) + _credentials_in(step.metadata)

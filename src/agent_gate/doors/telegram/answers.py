@@ -50,14 +50,15 @@ class Answers:
             return self._turned_away(who, "This button is out of date or forged. Nothing was done.", pressed.call_id)
         if found is not None and pressed.verb is not Verb.DENY and not render(found[0]).complete:
             return self._turned_away(who, "What cannot be shown in full cannot be approved here.", pressed.call_id)
-        await self._desk.answer(
+        unattended = await self._desk.answer(
             pressed.call_id,
             approve=pressed.verb is not Verb.DENY,
             by=approver,
             nonce=found[0].nonce if found else "",
             grant=GrantTerms() if pressed.verb is Verb.GRANT else None,
         )
-        return Notice(await self._thanks(pressed), counted=True, call_id=pressed.call_id)
+        thanks = await self._thanks(pressed)
+        return Notice(f"{thanks} {unattended}".rstrip(), counted=True, call_id=pressed.call_id)
 
     async def _thanks(self, pressed: Pressed) -> str:
         if pressed.verb is Verb.DENY:

@@ -13,6 +13,7 @@ from agent_gate.model.verdict import Decision, Reason
 from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.guards.command_text import Words, words_of
+from agent_gate.policy.guards.needs import unseen
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Refused, Use, is_wrapper, program_named
 from agent_gate.policy.guards.tokens import DenyTokens
@@ -130,6 +131,7 @@ class CommandRules:
             or self._judge_words(argv, text or "", written.operator)
             or (self._judge_environment(argv, env) if env else None)
             or self._judge_sandbox(resources, facts.found)
+            or self._judge_needs(argv[0], facts.found.get("needs", ()))
             or self._judge_use(argv, written.expanded, resources, facts.found)
         )
         return _together(asked, refusal) or self._passed(argv[0])
@@ -284,6 +286,14 @@ class CommandRules:
             return _no(1002, f"{_quoted(word)} is a {kind}", "name a file or a directory")
         # A command may list a directory.
         return self._files.judge_or_ask(path, {**seen, "type": "file"} if kind == "directory" else seen, word)
+
+    def _judge_needs(self, name: str, needs: Sequence[Mapping[str, str]]) -> Answer | None:
+        """A script whose interpreter no command is shown could not even be started."""
+        missing = unseen(needs, self._files) if needs else None
+        if missing is None:
+            return None
+        what = f"{_quoted(name)} is a script that needs {missing.paths}, which fs.read does not allow commands to see"
+        return _no(1002, what, missing.remedy)
 
     def _judge_sandbox(self, resources: Mapping[str, Json], found: Mapping[str, Json]) -> Answer | None:
         if self._section.sandbox == "auto" and resources.get("sandbox") == NO_SANDBOX:

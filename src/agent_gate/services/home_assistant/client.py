@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from agent_gate.model.tool import Json
 from agent_gate.ports import Clock
 from agent_gate.services.home_assistant.address import Address
 from agent_gate.services.home_assistant.connection import Connection
+from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.echoes import Echoes
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, OutcomeUnknown, Unreachable
 from agent_gate.services.home_assistant.hearing import Hearing
@@ -23,7 +23,10 @@ from agent_gate.services.home_assistant.link import EventHandler, Link
 from agent_gate.services.home_assistant.reading import entities_of
 from agent_gate.services.home_assistant.rest import Rest
 from agent_gate.services.home_assistant.sync import Sync
+from agent_gate.services.home_assistant.things import TokenUser
 
+_ENDS_THE_CONNECTION = frozenset({("homeassistant", "restart"), ("homeassistant", "stop")})
+"""Servers break every WebSocket before they answer on it; a REST request they answer first."""
 _STATISTICS = ["mean", "min", "max", "sum", "state"]
 _log = logging.getLogger(__name__)
 
@@ -48,22 +51,27 @@ class HomeClient:
         token: str,
         clock: Clock,
         *,
+        look_up: Callable[[], Awaitable[str]] | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """AuthRefused where the token cannot be one, whatever the server may think of it."""
+        """AuthRefused where the token cannot be one, whatever the server may think of it.
+
+        `look_up` finds the token that was given last, where it may be replaced.
+        """
         if not (token and token.isascii() and token.isprintable() and " " not in token):
             raise AuthRefused("the home assistant token is empty, or holds what no token holds; set it again")
         address = Address.of(settings)
         self.home = Home(clock)
-        self._token_hash = hashlib.sha256(token.encode()).hexdigest()[:8]
-        self._url = address.rest_url
+        self._token = Token(token, look_up)
+        self.url = address.rest_url
         self._hearing, self._echoes = Hearing(), Echoes()
-        self._rest = Rest(address, token)
+        self._rest = Rest(address, self._token)
+        self._sync = Sync(self.home, self._hearing, self._echoes, self._rest, pause)
         self._connection = Connection(
             address,
-            token,
-            Sync(self.home, self._hearing, self._echoes, self._rest, pause),
+            self._token,
+            self._sync,
             ping_interval_s=settings.websocket_ping_interval,
             poll_interval_s=settings.poll_interval_seconds,
             pause=pause,
@@ -73,7 +81,7 @@ class HomeClient:
 
     async def start(self) -> None:
         """AuthRefused where the token is refused; a server that cannot be reached is tried again in the background."""
-        _log.info("home assistant at %s, token sha256:%s…", self._url, self._token_hash)
+        _log.info("home assistant at %s, token %s", self.url, self._token.named)
         self._running = asyncio.create_task(self._connection.run())
         try:
             async with asyncio.timeout(HOME_FIRST_SIGHT_S):
@@ -99,6 +107,11 @@ class HomeClient:
         """One line; empty when all is well."""
         return self._connection.trouble
 
+    @property
+    def user(self) -> TokenUser | None:
+        """Whose token it is; None before the first connection, and where the server does not say."""
+        return self._sync.user
+
     async def command(self, type: str, *, timeout_s: float = HOME_ANSWER_S, **fields: Json) -> Json:  # noqa: A002
         """A question over the WebSocket, which nothing changes by."""
         link = self._link()
@@ -120,10 +133,13 @@ class HomeClient:
         timeout_s: float,
         only_live: bool = False,
     ) -> Called:
-        """Over the WebSocket; by REST only where that is down before anything was sent.
+        """Over the WebSocket; by REST only where that is down before anything was sent, or will not bring the answer.
 
         `only_live`: not even then, because who calls goes by what the connection has told until now.
         """
+        if (domain, service) in _ENDS_THE_CONNECTION:
+            self._refuse_if_final()
+            return await self._call_by_rest(domain, service, {**data, **(target or {})}, wants_response, timeout_s)
         fields: dict[str, Json] = {"domain": domain, "service": service, "service_data": dict(data)}
         if target:
             fields["target"] = dict(target)

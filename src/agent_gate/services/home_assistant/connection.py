@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import HOME_BACKOFF_S_MAX, HOME_BACKOFF_S_MIN, HOME_PONG_S
+from agent_gate.model.limits import HOME_BACKOFF_S_MAX, HOME_BACKOFF_S_MIN, HOME_PONG_S, HOME_TOKEN_LOOK_S
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost
 from agent_gate.services.home_assistant.link import Link, linked
 from agent_gate.services.home_assistant.sync import Pause, Sync
@@ -18,12 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 class Connection:
-    """Runs until it is cancelled, or until the server refuses the token, which is final."""
+    """Runs until it is cancelled; a token that the server refuses is not shown again, and another one is waited for."""
 
     def __init__(
         self,
         address: Address,
-        token: str,
+        token: Token,
         sync: Sync,
         *,
         ping_interval_s: float,
@@ -36,6 +37,7 @@ class Connection:
         """Authenticated; None while there is none."""
         self.trouble = "home assistant has not been reached yet"
         self.refused: AuthRefused | None = None
+        """While the server refuses the token, and nobody has given another."""
         self.tried = asyncio.Event()
         """Set once the first attempt has come to something: in step, refused, or polled instead."""
         self._address, self._token, self._sync = address, token, sync
@@ -48,23 +50,46 @@ class Connection:
         delay_s = HOME_BACKOFF_S_MIN
         try:
             while True:
-                was_in_step = await self._one_link()
+                try:
+                    was_in_step = await self._one_link()
+                except AuthRefused as refused:
+                    self._refuse(refused)
+                    if not await self._another_token():
+                        return
+                    continue
                 self._start_polls()
                 delay_s = HOME_BACKOFF_S_MIN if was_in_step else delay_s
                 await self._pause(delay_s * (0.5 + self._jitter() / 2))
                 delay_s = min(2 * delay_s, HOME_BACKOFF_S_MAX)
-        except AuthRefused as refused:
-            self.refused, self.trouble = refused, f"{refused}; give the gate another one and start it again"
-            _log.error("%s", self.trouble)
+                if await self._token.renew():
+                    await self._end_polls()  # which may have ended at the old one
         finally:
             self.tried.set()
             await self._end_polls()
+
+    def _refuse(self, refused: AuthRefused) -> None:
+        remedy = "" if self._token.can_be_replaced else ", and start it again"
+        self.refused, self.trouble = refused, f"{refused}; give the gate another one{remedy}"
+        self._told = True
+        _log.error("%s", self.trouble)
+        self.tried.set()
+
+    async def _another_token(self) -> bool:
+        """Until there is one; False where none can come. The refused one counts as a failed login at each try."""
+        await self._end_polls()
+        while self._token.can_be_replaced:
+            await self._pause(HOME_TOKEN_LOOK_S)
+            if await self._token.renew():
+                _log.warning("home assistant is tried with another token, %s", self._token.named)
+                self.refused, self.trouble = None, "home assistant is tried with another token"
+                return True
+        return False
 
     async def _one_link(self) -> bool:
         """From one attempt to connect to the end of what came of it; whether the home was in step by it."""
         was_in_step = False
         try:
-            async with linked(self._address, self._token) as link:
+            async with linked(self._address, self._token.value) as link:
                 await self._end_polls()
                 self.link, self.trouble = link, "home assistant is being read, or still starts"
                 reason = await self._serve(link)

@@ -17,6 +17,7 @@ from agent_gate.policy.ha_fields import ALL
 from agent_gate.policy.signature_ha import scene_call
 from agent_gate.ports import Binding, Clock, Hand, Judge, Moved
 from agent_gate.services.home_assistant.client import Called, HomeClient
+from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.firing import event_binding, refuse_undo
 from agent_gate.services.home_assistant.home import Entity, Home
@@ -28,8 +29,8 @@ from agent_gate.toolkit import make_hand
 SERVICE = "home_assistant"
 
 
-def control_hands(client: HomeClient, clock: Clock) -> list[Hand]:
-    control, undo = Control(client, clock), Undo(client)
+def control_hands(client: HomeClient, clock: Clock, send: SendCommand) -> list[Hand]:
+    control, undo = Control(client, clock), Undo(client, send)
     return [
         make_hand(HA_CALL_SERVICE, SERVICE, bind=control.bind_service, undo=undo.bind),
         make_hand(HA_ACTIVATE_SCENE, SERVICE, bind=control.bind_scene, undo=undo.bind),

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from agent_gate.model.limits import HOME_GOODBYE_S, HOME_MESSAGE_BYTES_MAX
 from agent_gate.services.home_assistant.address import Address
@@ -46,7 +46,7 @@ async def dial(address: Address, token: str) -> tuple[ClientConnection, str]:
             logger=_wire_log,
             **tls,
         )
-    except (OSError, EOFError, InvalidHandshake, ValueError) as error:
+    except (OSError, EOFError, WebSocketException, ValueError) as error:
         raise Lost(_reason(error, address), sent=False) from None
     try:
         return socket, await _introduce(socket, token)
@@ -86,15 +86,24 @@ def _reason(error: BaseException, address: Address) -> str:
         status = error.response.status_code
         hint = _HINTS.get(status, "it may be starting")
         return f"it answers with status {status}; {hint}"
+    if isinstance(error, ConnectionClosed):
+        return f"it hung up before it answered; {_hint_of_scheme(address)}"
     if isinstance(error, ConnectionError) and error.errno:
         return os.strerror(error.errno).lower()  # asyncio's own text tells of a call that failed
     if isinstance(error, ConnectionError) and address.tls:
-        return "it hung up; does it speak TLS? without it write http://"
+        return f"it hung up; {_hint_of_scheme(address)}"
     text = one_line(getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
     if "certificate" in text:
         return f"{text}; trust its certificate on this host, or set verify_ssl to false"
     if "wrong version number" in text or "record layer" in text or "eof occurred" in text:
-        return f"{text}; does it speak TLS? without it write http://"
+        return f"{text}; {_WITHOUT_TLS}"
     if "valid http response" in text or "without sending a response" in text:
-        return f"{text}; does it speak TLS? with it write https://"
+        return f"{text}; {_hint_of_scheme(address)}"
     return text
+
+
+_WITHOUT_TLS = "does it speak TLS? without it write http://"
+
+
+def _hint_of_scheme(address: Address) -> str:
+    return _WITHOUT_TLS if address.tls else "does it speak TLS? with it write https://"

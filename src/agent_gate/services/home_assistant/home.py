@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from agent_gate.model.limits import HOME_ENTITIES_MAX
 from agent_gate.ports import Clock
 from agent_gate.services.home_assistant.places import Places
-from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, ServiceInfo
+from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, Remembered, ServiceInfo
 
-__all__ = ["Area", "Device", "Entity", "Home", "RegistryEntry", "ServiceInfo"]
+__all__ = ["Area", "Device", "Entity", "Home", "RegistryEntry", "Remembered", "ServiceInfo"]
 
 
 class Home:
@@ -29,7 +29,8 @@ class Home:
         """Names by id; both are empty where the server is too old to know them."""
         self._clock = clock
         self._in_step_at = clock.monotonic()
-        self._is_ready = self._is_live = False
+        self._is_ready = self._is_live = self._knows_places = False
+        self._remembered: Remembered | None = None
         self._settled = asyncio.Event()
         self._settled.set()
         self._sorted: list[str] | None = None
@@ -41,9 +42,19 @@ class Home:
         return self._is_ready
 
     @property
+    def remembered(self) -> Remembered | None:
+        """What the copy is, while it is that of an earlier gate: good to look at, never to act by."""
+        return self._remembered
+
+    @property
     def is_live(self) -> bool:
         """Whether the connection feeds it now."""
         return self._is_live
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether areas, devices and entries of the registry have been read at least once; REST does not tell them."""
+        return self._knows_places
 
     @property
     def is_settled(self) -> bool:
@@ -56,7 +67,15 @@ class Home:
     @property
     def age_s(self) -> float:
         """How long ago it was last known to be in step with the server."""
+        if self._remembered is not None:
+            # By the wall clock, which somebody may have set back: what is remembered is never of now.
+            return max(1.0, self._clock.now() - self._remembered.captured_at)
         return 0.0 if self._is_live else max(0.0, self._clock.monotonic() - self._in_step_at)
+
+    @property
+    def seen_at(self) -> float:
+        """When that was, in epoch seconds."""
+        return self._clock.now() - self.age_s
 
     def entity(self, entity_id: str) -> Entity | None:
         return self.entities.get(entity_id)
@@ -142,6 +161,7 @@ class Home:
         floors: Mapping[str, str] | None = None,
     ) -> None:
         """Replace each registry that is given, whole."""
+        self._knows_places |= None not in (areas, devices, registry)
         if areas is not None:
             self.areas = {area.area_id: area for area in areas}
         if devices is not None:
@@ -163,9 +183,19 @@ class Home:
         else:
             self._settled.clear()
 
+    def remember(self, remembered: Remembered) -> None:
+        """What an earlier gate saw, until the server is read; not where it has been."""
+        if self._is_ready:
+            return
+        known = self.entities
+        self.replace_entities(remembered.entities)
+        for entity in known.values():
+            self.put(entity)
+        self._remembered = remembered
+
     def in_step(self, *, live: bool) -> None:
         """It is what the server has now; `live`: and stays so."""
-        self._is_ready, self._is_live = True, live
+        self._is_ready, self._is_live, self._remembered = True, live, None
         self._in_step_at = self._clock.monotonic()
 
     def out_of_step(self) -> None:

@@ -9,6 +9,7 @@ from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.signature_ha import ServiceCall, is_entity_domain
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.selectors import says_whom
+from agent_gate.services.home_assistant.unknown import places_unknown
 
 _ONLY_TELL = ("binary_sensor", "event", "sensor")
 """Domains whose entities nothing acts on; most homes have more of them than of all others."""
@@ -26,6 +27,8 @@ def aliases_of_integration(home: Home, call: ServiceCall) -> tuple[str, ...]:
         return ()
     if call.entities and says_whom(home.services[call.domain, call.service]):
         return ()
+    if not home.knows_places:
+        raise places_unknown()
     found = dict.fromkeys(_names(home, call))
     if len(found) > SIGNATURES_MAX:
         raise ArgumentError(

@@ -8,11 +8,11 @@ from agent_gate.model import home_assistant as declared
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Hand
+from agent_gate.ports import Clock, Hand, ListAct, Withheld
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.history import History
-from agent_gate.services.home_assistant.listing import Listing
+from agent_gate.services.home_assistant.listing import READ_ALIAS, IsWithheld, Listing
 from agent_gate.services.home_assistant.statistics import Statistics
 from agent_gate.toolkit import make_hand
 
@@ -21,7 +21,14 @@ Answer = Callable[[Mapping[str, Json]], Awaitable[Json]]
 
 
 def query_hands(client: HomeClient, clock: Clock) -> list[Hand]:
-    return [make_hand(tool, SERVICE, act=_acting(answer)) for tool, answer in answers(client, clock)]
+    listing = Listing(client.home)
+    lists = {declared.HA_GET_STATES.name: listing.states, declared.HA_LIST_ENTITIES.name: listing.entities}
+    return [
+        make_hand(tool, SERVICE, list_act=_listing(lists[tool.name]))
+        if tool.name in lists
+        else make_hand(tool, SERVICE, act=_acting(answer))
+        for tool, answer in answers(client, clock)
+    ]
 
 
 def answers(client: HomeClient, clock: Clock) -> list[tuple[ToolDeclaration, Answer]]:
@@ -43,6 +50,13 @@ def answers(client: HomeClient, clock: Clock) -> list[tuple[ToolDeclaration, Ans
 def _acting(answer: Answer) -> Callable[[BoundCall], Awaitable[Json]]:
     def act(bound: BoundCall) -> Awaitable[Json]:
         return answer(bound.args)
+
+    return act
+
+
+def _listing(look: Callable[[Mapping[str, Json], IsWithheld | None], Json]) -> ListAct:
+    async def act(bound: BoundCall, withheld: Withheld) -> Json:
+        return look(bound.args, withheld(READ_ALIAS))
 
     return act
 

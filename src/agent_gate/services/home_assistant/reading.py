@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from agent_gate.model.limits import HOME_NAME_CHARS_MAX
 from agent_gate.model.tool import Json
-from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, ServiceInfo
+from agent_gate.model.visible import visible
+from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, ServiceInfo, TokenUser
 
 
 def entity_of(row: Json) -> Entity | None:
@@ -76,6 +78,13 @@ def entries_of(rows: Json) -> list[RegistryEntry]:
         for row in _dicts(rows)
         if (entity_id := _text(row, "entity_id"))
     ]
+
+
+def user_of(row: Json) -> TokenUser | None:
+    """None where nobody is named."""
+    if not isinstance(row, dict) or not (user_id := _text(row, "id")):
+        return None
+    return TokenUser(user_id, visible(_text(row, "name") or user_id, HOME_NAME_CHARS_MAX), row.get("is_admin") is True)
 
 
 def names_of(rows: Json, key: str) -> dict[str, str]:

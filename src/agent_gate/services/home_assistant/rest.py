@@ -17,6 +17,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_ANSWER_S, HOME_HANDSHAKE_S, HOME_MESSAGE_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, Refused, one_line
 
 logging.getLogger("httpcore2").setLevel(logging.WARNING)
@@ -58,10 +59,10 @@ class _Answer:
 class Rest:
     """Raises Lost where no answer comes, and Refused where it is no."""
 
-    def __init__(self, address: Address, token: str) -> None:
-        self._url = address.rest_url
+    def __init__(self, address: Address, token: Token) -> None:
+        self._url, self._token = address.rest_url, token
         self._client = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity", "User-Agent": "agent-gate"},
+            headers={"Accept-Encoding": "identity", "User-Agent": "agent-gate"},
             verify=address.tls or False,  # False only where there is no TLS to verify
             trust_env=False,
             follow_redirects=False,
@@ -126,9 +127,10 @@ class Rest:
     async def _exchange(
         self, method: str, path: str, timeout_s: float, body: Json = None, params: Mapping[str, str] | None = None
     ) -> _Answer:
-        content: dict[str, Any] = {}
+        headers = {"Authorization": f"Bearer {self._token.value}"}
+        content: dict[str, Any] = {"headers": headers}
         if body is not None:
-            content = {"content": orjson.dumps(body), "headers": {"Content-Type": "application/json"}}
+            content = {"content": orjson.dumps(body), "headers": {**headers, "Content-Type": "application/json"}}
         timeout = httpx2.Timeout(timeout_s, connect=HOME_HANDSHAKE_S)
         try:
             async with (

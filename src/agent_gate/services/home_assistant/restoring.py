@@ -13,7 +13,7 @@ from agent_gate.model.limits import HOME_SERVICE_S
 from agent_gate.model.tool import Json
 from agent_gate.policy.signature_ha import ServiceCall
 from agent_gate.ports import Moved
-from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused, Unreachable
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import INVERSE, NOT_BY_SCENE, Moment
@@ -65,7 +65,8 @@ def sends_for(home: Home, findings: Findings) -> tuple[Send, ...]:
 class Restoring:
     """One undoing on its way from bind to perform."""
 
-    client: HomeClient
+    home: Home
+    send: SendCommand
     sends: Sequence[Send]
     findings: Findings
     look_again: Callable[[], Sequence[Send]]
@@ -78,17 +79,16 @@ class Restoring:
     async def keep(self, _: BoundCall) -> bytes:
         """How things are now, after that was seen to be what was judged."""
         self._refuse_drift()
-        home = self.client.home
-        now = {entity_id: Moment.of(home.entities[entity_id]).to_json() for entity_id in self.findings.to_restore}
+        now = {entity_id: Moment.of(self.home.entities[entity_id]).to_json() for entity_id in self.findings.to_restore}
         return canonical({"before": now})
 
-    async def act(self, _: BoundCall) -> Json:
+    async def act(self, call: BoundCall) -> Json:
         """All within the time of one service: what then is not answered is unknown, not a tool that hangs."""
         self._refuse_drift()
         result, loop = Result(self.findings), asyncio.get_running_loop()
         ends_at = loop.time() + HOME_SERVICE_S
         for send in self.sends:
-            await self._send(send, result, ends_at - loop.time())
+            await self._send(call.call_id, send, result, ends_at - loop.time())
         return result.to_json()
 
     def _refuse_drift(self) -> None:
@@ -99,17 +99,17 @@ class Restoring:
         if not is_same:
             raise Moved("what is to be brought back has changed since it was judged; nothing was sent")
 
-    async def _send(self, send: Send, result: Result, timeout_s: float) -> None:
+    async def _send(self, call_id: str, send: Send, result: Result, timeout_s: float) -> None:
         """Raises what went wrong only where nothing has been sent before: what is done in part is told as that."""
         refusal: Refused | Unreachable | None = None
         changed: dict[str, Entity] = {}
         try:
-            called = await self.client.call_service(
+            called = await self.send(
+                call_id,
                 send.call.domain,
                 send.call.service,
                 target=send.target,
                 data=send.data,
-                wants_response=False,
                 timeout_s=timeout_s,
                 only_live=True,
             )
@@ -118,7 +118,7 @@ class Restoring:
         except (Refused, Unreachable) as error:
             refusal = error
         for entity_id in send.call.entities:
-            now = changed.get(entity_id) or self.client.home.entity(entity_id)
+            now = changed.get(entity_id) or self.home.entity(entity_id)
             result.add(entity_id, Moment.of(now) if now else None, refusal)
         if refusal and not result.restored and not result.context_ids:
             raise refusal

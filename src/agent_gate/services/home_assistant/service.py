@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -10,13 +11,15 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.model.home_assistant import HA_CALL_SERVICE, HOME_ASSISTANT_TOOLS, ToolMeta
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Hand, Ledger
+from agent_gate.ports import Clock, Hand, Ids, Ledger
 from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import Commands
 from agent_gate.services.home_assistant.control import control_hands
-from agent_gate.services.home_assistant.credentials import CONTACT_KEY, Contacts, TokenRefused, resolve_token
+from agent_gate.services.home_assistant.credentials import HOW_TO_SET, Contacts, TokenRefused, resolve_token
 from agent_gate.services.home_assistant.faults import AuthRefused
 from agent_gate.services.home_assistant.queries import SERVICE, answers, query_hands
-from agent_gate.services.home_assistant.snapshots import Snapshots
+from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
+from agent_gate.services.home_assistant.standing import HomeStanding
 
 
 class HomeAssistantService:
@@ -32,13 +35,21 @@ class HomeAssistantService:
         contacts: Contacts,
         ledger: Ledger,
         clock: Clock,
+        ids: Ids,
         *,
         hide: Callable[[str], None] = lambda _: None,
         environment: Mapping[str, str] = os.environ,
+        settings_now: Callable[[], HomeAssistantConfig | None] | None = None,
     ) -> None:
-        """`hide` is told the token before it is used, so that no log shows it."""
-        self._settings, self._contacts, self._ledger, self._clock = settings, contacts, ledger, clock
+        """`hide` is told each token before it is used, so that no log shows it.
+
+        `settings_now` reads the settings again, where a token may be replaced in them.
+        """
+        self._settings, self._contacts, self._ledger, self._clock, self._ids = settings, contacts, ledger, clock, ids
         self._hide, self._environment = hide, environment
+        self._settings_now = settings_now
+        self._hidden: set[bytes] = set()
+        """Digests of the tokens that `hide` was told."""
         self._running = AsyncExitStack()
 
     def tools(self) -> Sequence[ToolDeclaration]:
@@ -53,28 +64,40 @@ class HomeAssistantService:
         return SERVICE
 
     def hands(self) -> Sequence[Hand]:
-        made = [*query_hands(self.client, self._clock), *control_hands(self.client, self._clock)]
+        send = Commands(self.client, self._ledger, self._clock, self._ids).send
+        made = [*query_hands(self.client, self._clock), *control_hands(self.client, self._clock, send)]
         hands = {hand.declaration.name: hand for hand in made}
         return [hands[tool.name] for tool in HOME_ASSISTANT_TOOLS]
 
     async def start(self) -> None:
         """RuntimeError where there is no token, or the server refuses it; one that cannot be reached is tried again."""
-        token = await resolve_token(self._settings, self._contacts, self._environment)
-        self._hide(token)
-        self.client = HomeClient(self._settings, token, self._clock)
+        token = await self._token_in(self._settings)
+        self.client = HomeClient(self._settings, token, self._clock, look_up=self._token_now)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.client.close)
             try:
                 await self.client.start()
             except AuthRefused as error:
-                raise TokenRefused(
-                    str(error),
-                    suggestion=f"make one in your profile there, and run `agent-gate owner set {CONTACT_KEY}`",
-                ) from None
-            snapshots = Snapshots(self.client.home, self._ledger, self._clock, self._settings.snapshot_interval_seconds)
+                raise TokenRefused(str(error), suggestion=HOW_TO_SET) from None
+            home = self.client.home
+            if not home.is_ready and (known := await remembered(self._ledger)):
+                home.remember(known)
+            snapshots = Snapshots(home, self._ledger, self._settings.snapshot_interval_seconds)
             snapshots.start()
             stack.push_async_callback(snapshots.close)
             self._running = stack.pop_all()
+
+    async def _token_now(self) -> str:
+        read = self._settings_now() if self._settings_now else None
+        return await self._token_in(read or self._settings)
+
+    async def _token_in(self, settings: HomeAssistantConfig) -> str:
+        token = await resolve_token(settings, self._contacts, self._environment)
+        digest = hashlib.sha256(token.encode()).digest()
+        if digest not in self._hidden:
+            self._hidden.add(digest)
+            self._hide(token)
+        return token
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
         """What only looks; what acts is judged, recorded and undone by the gate, and by nobody else."""
@@ -87,6 +110,11 @@ class HomeAssistantService:
     def trouble(self) -> str:
         """What is wrong with the connection, in one line; empty where nothing is."""
         return self.client.trouble
+
+    @property
+    def standing(self) -> HomeStanding:
+        """How it is with the home, for whoever starts the gate."""
+        return HomeStanding(self.client.url, self.client.home.version, self.client.user, self.trouble)
 
     async def health_check(self) -> bool:
         return not self.trouble

@@ -9,7 +9,7 @@ from itertools import chain
 
 import orjson
 
-from agent_gate.model.entry import GATE_PROJECT, Beside, DropEntities, EntityRow, KeepEntities, Work
+from agent_gate.model.entry import GATE_PROJECT, Beside, DropEntities, EntityRow, KeepEntities, SeenEntities, Work
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import (
     HOME_ATTRIBUTES_KEPT_BYTES_MAX,
@@ -17,18 +17,20 @@ from agent_gate.model.limits import (
     HOME_SNAPSHOT_CLOSE_S,
     HOME_SNAPSHOT_ROWS_MAX,
 )
-from agent_gate.model.moment import iso
-from agent_gate.ports import Clock, Ledger
-from agent_gate.services.home_assistant.home import Entity, Home
+from agent_gate.model.moment import epoch, iso
+from agent_gate.ports import Ledger
+from agent_gate.services.home_assistant.home import Entity, Home, Remembered
 
+_SAME_MOMENT_S = 1.0
 _log = logging.getLogger(__name__)
 
 
 class Snapshots:
     """Brings the ledger's copy of the home in step, every so often and at the end."""
 
-    def __init__(self, home: Home, ledger: Ledger, clock: Clock, interval_s: float) -> None:
-        self._home, self._ledger, self._clock, self._interval_s = home, ledger, clock, interval_s
+    def __init__(self, home: Home, ledger: Ledger, interval_s: float) -> None:
+        self._home, self._ledger, self._interval_s = home, ledger, interval_s
+        self._seen_at: float | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -53,12 +55,18 @@ class Snapshots:
         """
         if not self._home.is_ready:
             return
-        kept, entities = await self._ledger.entity_stamps(), self._home.entities
+        kept, entities, seen_at = await self._ledger.entity_stamps(), self._home.entities, self._home.seen_at
         gone = [id for id in kept if id not in entities]
         changed = [entity for entity in entities.values() if kept.get(entity.entity_id) != entity.last_updated]
-        at = iso(self._clock.now())
-        for change in chain(_drops(gone), _keeps(changed, at)):
+        at = iso(seen_at)
+        seen: list[Beside] = [SeenEntities(at)] if len(changed) < len(entities) and self._is_news(seen_at) else []
+        for change in chain(_drops(gone), _keeps(changed, at), seen):
             await self._ledger.commit(Work(GATE_PROJECT, beside=(change,)))
+        self._seen_at = seen_at
+
+    def _is_news(self, seen_at: float) -> bool:
+        """Not while the home is away: it was last seen when it was last seen."""
+        return self._seen_at is None or seen_at - self._seen_at >= _SAME_MOMENT_S
 
     async def _keep_taking(self) -> None:
         while True:
@@ -70,6 +78,27 @@ class Snapshots:
             await self.take()
         except GateError as error:
             _log.warning("the home was not kept, the next time will try again: %s", error)
+
+
+async def remembered(ledger: Ledger) -> Remembered | None:
+    """What the ledger knows of the home; None where it never saw it."""
+    rows = await ledger.entity_snapshot()
+    found = [read for row in rows if (read := _read(row)) is not None]
+    if not found:
+        return None
+    bare = frozenset(row.entity_id for row in rows if row.attributes is None)
+    return Remembered(tuple(entity for entity, _ in found), max(at for _, at in found), bare)
+
+
+def _read(row: EntityRow) -> tuple[Entity, float] | None:
+    """With when it was seen; None where somebody has spoilt it, which keeps no gate from starting."""
+    try:
+        attributes, seen_at = orjson.loads(row.attributes or "{}"), epoch(row.captured_at)
+    except ValueError:
+        return None
+    if not isinstance(attributes, dict):
+        return None
+    return Entity(row.entity_id, row.state, attributes, "", row.last_updated), seen_at
 
 
 def _drops(entity_ids: Sequence[str]) -> Iterator[Beside]:

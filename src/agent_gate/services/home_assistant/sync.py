@@ -13,10 +13,10 @@ from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.hearing import Hearing
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.link import Link
-from agent_gate.services.home_assistant.reading import entities_of, entity_of, services_of
+from agent_gate.services.home_assistant.reading import entities_of, entity_of, services_of, user_of
 from agent_gate.services.home_assistant.registry import CHANGED_BY, PARTS, PLACES, read_parts
 from agent_gate.services.home_assistant.rest import Rest
-from agent_gate.services.home_assistant.things import Entity
+from agent_gate.services.home_assistant.things import Entity, TokenUser
 
 Pause = Callable[[float], Awaitable[None]]
 
@@ -30,6 +30,8 @@ class Sync:
         """What events have said since the subscription, with the moment; None once the home has been read whole."""
         self._outdated: set[str] = set()
         self._news = asyncio.Event()
+        self.user: TokenUser | None = None
+        """By whose id the changes are known that the gate's calls make."""
         self.stands = asyncio.Event()
         """Set while the home is in step over a connection."""
         hearing.on("state_changed", self._state_changed)
@@ -42,12 +44,13 @@ class Sync:
         link.ended.add_done_callback(lambda _: self._home.out_of_step())
         await self._hearing.attach(link)
         self._home.version = link.version
-        self._echoes.user_id = await _own_user(link)
-        running = await _runs(link)
+        self.user = await own_user(link)
+        self._echoes.user_id = self.user.user_id if self.user else ""
+        running = await runs(link)
         while not running:
             await self._read_states(link, whole=False)
             await self._pause(HOME_STARTING_INTERVAL_S)
-            running = await _runs(link)
+            running = await runs(link)
         self._take_outdated()
         await self._read_states(link, whole=True)
         await self._read_parts(link, PARTS)
@@ -134,14 +137,14 @@ def _is_running(config: Json) -> bool:
     return isinstance(config, dict) and config.get("state", "RUNNING") == "RUNNING"
 
 
-async def _runs(link: Link) -> bool:
+async def runs(link: Link) -> bool:
+    """Whether the server has started."""
     return _is_running(await link.command("get_config"))
 
 
-async def _own_user(link: Link) -> str:
-    """By whose id the changes are known that the gate's calls make."""
+async def own_user(link: Link) -> TokenUser | None:
+    """Whose token opened the link; None where the server does not say."""
     try:
-        user = await link.command("auth/current_user")
+        return user_of(await link.command("auth/current_user"))
     except Refused:
-        return ""
-    return str(user.get("id") or "") if isinstance(user, dict) else ""
+        return None

@@ -16,7 +16,7 @@ from agent_gate.policy.signature_ha import Named, ServiceCall, aliases_of_servic
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.integrations import aliases_of_integration
 from agent_gate.services.home_assistant.selectors import fields_of
-from agent_gate.services.home_assistant.unknown import shown, unknown_entity
+from agent_gate.services.home_assistant.unknown import places_unknown, shown, unknown_entity
 from agent_gate.services.home_assistant.unknown_targets import unknown_place, unknown_service
 
 TARGET_KEYS = frozenset({"entity_id", *INDIRECT_TARGETS})
@@ -167,12 +167,14 @@ def _all_for(domain: str, entity_ids: Sequence[str]) -> Iterable[str]:
 
 
 def _in_place(home: Home, kind: str, place_id: str) -> Iterable[str]:
-    if kind == CONFIG_ENTRY:
-        return home.of_config_entry(place_id)
     if kind == DOMAIN:
         return [entity_id for entity_id in home.sorted_ids() if entity_id.partition(".")[0] == place_id]
     if kind == GLOB:
         return [entity_id for entity_id in home.sorted_ids() if fnmatchcase(entity_id, place_id)]
+    if not home.knows_places:
+        raise places_unknown()
+    if kind == CONFIG_ENTRY:
+        return home.of_config_entry(place_id)
     knows, entities = {
         "area_id": (home.knows_area, home.in_area),
         "device_id": (home.knows_device, home.of_device),

@@ -31,6 +31,37 @@ class Entity:
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """The home as an earlier gate last saw it."""
+
+    entities: tuple[Entity, ...]
+    """Nobody kept when each had last changed, nor its context."""
+    captured_at: float
+    """Epoch seconds."""
+    without_attributes: frozenset[str] = frozenset()
+    """Those that had too many attributes to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUser:
+    """Whose token the gate has."""
+
+    user_id: str
+    name: str
+    is_admin: bool
+
+    @property
+    def told(self) -> str:
+        """What it may do, as far as the server says."""
+        if self.is_admin:
+            return f"the token is of `{self.name}`, an administrator, and may do everything"
+        return (
+            f"the token is of `{self.name}`, who is no administrator: templates, events and what changes the server are"
+            " refused, and whatever else that user may not do"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Area:
     area_id: str
     name: str

@@ -13,6 +13,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.signature_ha import reaches_beyond
 from agent_gate.ports import Binding, Judge, Recorded
 from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import NO_STATE, RESTORABLE, Moment
 from agent_gate.services.home_assistant.restoring import Findings, Restoring, Send, sends_for
@@ -33,12 +34,12 @@ def kept_states(home: Home, reach: Reach, at: float) -> bytes:
 class Undo:
     """Binds the undoing of earlier calls."""
 
-    def __init__(self, client: HomeClient) -> None:
-        self._client = client
+    def __init__(self, client: HomeClient, send: SendCommand) -> None:
+        self._client, self._send = client, send
 
     async def bind(self, call: Recorded, _: Judge) -> Binding:
         findings, sends = self._look(call)
-        restoring = Restoring(self._client, sends, findings, lambda: self._look(call)[1])
+        restoring = Restoring(self._client.home, self._send, sends, findings, lambda: self._look(call)[1])
         services = sorted(f"{send.call.domain}.{send.call.service}" for send in sends)
         states = {entity_id: before.state for entity_id, before in findings.to_restore.items()}
         resources = {"service": ", ".join(services), "targets": sorted(states), "states": states}
@@ -73,7 +74,7 @@ def find(home: Home, call: Recorded) -> Findings:
     left, findings = _Left(call), Findings()
     for entity_id, fields in kept["before"].items():
         _sort(home.entity(entity_id), entity_id, Moment.from_json(fields), left, findings)
-    if kept["beyond"]:
+    if kept.get("beyond"):  # an undoing keeps only states
         findings.not_restored[call.resources["service"]] = "what it set off cannot be known"
     for entity_id in sorted(left.changed - kept["before"].keys()):
         entity = home.entity(entity_id)
@@ -104,12 +105,12 @@ class _Left:
     def __init__(self, call: Recorded) -> None:
         told: Mapping[str, Json] = call.outcome.data if isinstance(call.outcome.data, Mapping) else {}
         self._call = call
-        self._context_id = told.get("context_id")
+        self._context_ids = {told.get("context_id"), *told.get("context_ids", ())} - {None}
         self._changed = {
             fields["entity_id"]: Moment.made_of(fields["entity_id"], fields["state"], fields["attributes"])
             for fields in told.get("changed", ())
         }
-        self._others: Mapping[str, str] = told.get("other_targets", {})
+        self._others: Mapping[str, str] = told.get("other_targets") or told.get("restored", {})
 
     @property
     def changed(self) -> KeysView[str]:
@@ -117,7 +118,7 @@ class _Left:
 
     def was(self, entity: Entity, before: Moment) -> bool:
         """Whether the call left an entity as it is now; what came later by the same cause is the call's doing too."""
-        if self._context_id and entity.context_id == self._context_id:
+        if entity.context_id in self._context_ids:
             return True
         left = self._changed.get(entity.entity_id)
         if left is not None:

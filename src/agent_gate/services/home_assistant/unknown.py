@@ -36,6 +36,16 @@ def unknown_area(home: Home, area: str) -> ToolError:
     return _error(f"there is no area `{shown(area)}` in the home", area, names, "see `ha_list_areas`")
 
 
+def places_unknown() -> ToolError:
+    """What nobody has read is not known to be missing."""
+    return ToolError(
+        "the areas, devices and labels of the home are not known yet: Home Assistant tells them over its WebSocket, and"
+        " the gate has not got through to that since it was started",
+        code=2006,
+        suggestion="try again in a moment, or name single entities; whoever runs the gate finds the reason at /readyz",
+    )
+
+
 def unknown_services(home: Home, domain: str) -> ToolError:
     domains = dict.fromkeys(domain for domain, _ in home.services)
     detail = f"there is no service of domain `{shown(domain)}` in the home"

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from agent_gate.chain.accumulator import Response
 from agent_gate.chain.builtin.secret_scrub import SecretScrub
-from agent_gate.chain.configured import OUTBOUND, configured
+from agent_gate.chain.configured import OUTBOUND, configured, refs_of, registry_of
 from agent_gate.chain.context import Phase, RequestContext
 from agent_gate.chain.executor import Bounds, Executor, Threads
 from agent_gate.chain.faults import InvalidRequest
@@ -22,12 +22,22 @@ from agent_gate.policy.guards.headers import Headers
 from agent_gate.policy.guards.urls import Url
 
 if TYPE_CHECKING:
+    from agent_gate.config import Config
+    from agent_gate.ports import Clock
     from agent_gate.services.http.exchange import Reply
 
 _NO_CREDENTIALS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Headers whose values may stand in an answer: nothing secret is ever in them."""
 _SCRUBBED_CHARS_MIN = 6
 """What `secret_scrub` takes; anything shorter would hide words that are none."""
+
+
+def outbound_of(config: Config, threads: Threads, clock: Clock) -> Outbound | None:
+    """The chain of a configuration, where it has one; its policies know no gate: calls of tools are judged already."""
+    if OUTBOUND not in config.chains:
+        return None
+    bounds = Bounds.of(config.policy_agent) if config.policy_agent else Bounds()
+    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(config.policies, clock), threads, bounds)
 
 
 class Outbound:

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.call import BoundCall
-from agent_gate.model.errors import ToolError
+from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.limits import (
     FILE_JOBS_MAX,
     FILE_THREADS_MAX,
@@ -24,12 +25,13 @@ from agent_gate.model.limits import (
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
-from agent_gate.ports import Proposal
+from agent_gate.ports import Failed, Proposal
 from agent_gate.sandbox.choice import Sandbox
 from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.layering import in_layers, written
 from agent_gate.sandbox.running import run
 from agent_gate.services.shell.environment import environment
+from agent_gate.services.shell.failing import failure
 from agent_gate.services.shell.hints import hint
 from agent_gate.services.shell.layering import IN_LAYERS, Layering
 from agent_gate.services.shell.looking import Looked
@@ -52,16 +54,25 @@ class Act:
         sandbox: Sandbox | None,
         places: Places,
         layering: Layering,
+        fail_on: str,
+        copies: Copies | None = None,
     ) -> None:
+        """`copies` are those of the simulation that a preview is a step of."""
+        self._fail_on, self._copies = fail_on, copies
         self._looked, self._args, self._policy = looked, args, policy
         self._viewer, self._sandbox, self._places, self._layering = viewer, sandbox, places, layering
 
-    async def __call__(self, _: BoundCall) -> Json | Proposal:
+    async def __call__(self, _: BoundCall) -> Json | Failed | Proposal:
         if self._looked.resources["writes"] in IN_LAYERS:
             return await self._propose()
         async with self._command() as command:
             finished = await self._run(command)
-            return _result(finished, command.view.left_out + await self._left_out_of_history(command))
+            result = _result(finished, command.view.left_out + await self._left_out_of_history(command))
+            problem = self._failure(finished)
+            return result if problem is None else Failed(result, problem)
+
+    def _failure(self, finished: Finished) -> Problem | None:
+        return failure(self._looked.argv[0], finished.return_code, self._fail_on)
 
     async def _left_out_of_history(self, command: Command) -> int:
         """How many paths git was kept from showing; 0 where it cannot say so soon, which harms nothing else."""
@@ -75,7 +86,7 @@ class Act:
             return 0
         return counting.count(listed.stdout)
 
-    async def preview(self, _: BoundCall) -> Json | Proposal:
+    async def preview(self, _: BoundCall) -> Proposal:
         """What it would do; of the changes to files that it proposes, none is made."""
         assert self._sandbox is not None
         if not self._sandbox.layers:
@@ -91,15 +102,25 @@ class Act:
         assert self._sandbox is not None
         async with self._command() as command:
             writable = [place.path for place in command.view.places if place.access is Access.WRITE]
-            scratch = await self._layering.scratch(self._sandbox, writable, THREADS)
+            scratch = await self._layering.scratch(self._sandbox, writable, THREADS, self._copies)
             try:
                 layered, started_ns = await THREADS.run(partial(_layered, command, scratch.path))
                 finished = await self._run_apart(layered)
-                found = await THREADS.run(partial(self._layering.read, written(layered), started_ns, self._policy))
+                reading = partial(self._layering.read, written(layered), started_ns, self._policy, self._copies)
+                found = await THREADS.run(reading)
                 hints = await THREADS.run(partial(hint, finished, writable))
                 result = {**_result(finished, layered.view.left_out), **hints}
                 return await THREADS.run(
-                    partial(FileProposal, result, found, THREADS, self._layering.file_list, scratch)
+                    partial(
+                        FileProposal,
+                        result,
+                        found,
+                        THREADS,
+                        self._layering.file_list,
+                        scratch,
+                        self._failure(finished),
+                        self._copies,
+                    )
                 )
             except BaseException:
                 # Nobody waits for what was written any more; a thread that still reads it finds nothing, and ends.
@@ -169,7 +190,7 @@ def _limits(policy: Policy, timeout_s: float | None) -> Limits:
 
 
 def _result(finished: Finished, left_out: int = 0) -> dict[str, Json]:
-    """A return code other than 0 is the program's own answer, and a success of the tool."""
+    """What a command tells, however it ended."""
     result: dict[str, Json] = {"return_code": finished.return_code}
     if left_out:
         result["left_out"] = left_out

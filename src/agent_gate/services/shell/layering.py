@@ -8,14 +8,15 @@ from functools import partial
 
 from agent_gate.bindings.commit.layer import Bounds, Found, read_layers
 from agent_gate.bindings.commit.steps import file_list
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.own_watch import OwnWatch
+from agent_gate.bindings.scratch import Scratch, clear_left_behind
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.policy import Policy
 from agent_gate.policy.guards.path_patterns import compile_patterns
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.choice import Choice, Sandbox
-from agent_gate.services.shell.scratch import Scratch, clear_left_behind
 
 IN_LAYERS = frozenset({"judge", "ask"})
 """Values of `writes` with which what a command writes is kept apart until it is judged."""
@@ -46,18 +47,24 @@ class Layering:
         self._notes = notes
         self._cleared: set[str] = set()
 
-    async def scratch(self, sandbox: Sandbox, writable: Sequence[str], threads: FileThreads) -> Scratch:
-        """A new directory for the layers of one command."""
+    async def scratch(
+        self, sandbox: Sandbox, writable: Sequence[str], threads: FileThreads, copies: Copies | None = None
+    ) -> Scratch:
+        """A new directory for the layers of one command; what a simulation keeps lies in the same place."""
         place = await self._choice.scratch(sandbox, writable)
         if place not in self._cleared:
             self._cleared.add(place)
             await threads.run(partial(clear_left_behind, place))
+        if copies is not None:
+            await threads.run(partial(copies.open, place))
         return Scratch(place)
 
     def file_list(self, call_id: str) -> str:
         return file_list(self._notes or tempfile.gettempdir(), call_id)
 
-    def read(self, layers: Iterable[tuple[str, str]], started_ns: int, policy: Policy) -> Found:
+    def read(
+        self, layers: Iterable[tuple[str, str]], started_ns: int, policy: Policy, copies: Copies | None = None
+    ) -> Found:
         """What a command wrote, under its policy's bounds. May wait for a disk."""
         section = policy.guards.shell_run
         assert section is not None
@@ -68,4 +75,4 @@ class Layering:
             return any(pattern.matches(path) for pattern in patterns)
 
         bounds = Bounds(section.max_changes, section.max_changed_bytes)
-        return read_layers(layers, discards, bounds, started_ns, self.own_files)
+        return read_layers(layers, discards, bounds, started_ns, self.own_files, copies)

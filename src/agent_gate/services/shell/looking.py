@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agent_gate.bindings.paths import PathResolver, Target
 from agent_gate.bindings.programs import Executable, NotFound, find_program
 from agent_gate.bindings.repository import Repository
+from agent_gate.bindings.scripts import needs_of
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
@@ -135,6 +136,9 @@ def _find_program(looked: Looked, section: CommandGuard) -> None:
     else:
         looked.resources |= looked.executable.identity
         looked.aliases = aliases_of_command(looked.argv, looked.executable.path)
+        needs = needs_of(looked.executable, section.trusted_dirs) if section.sandbox != "off" else []
+        if needs:
+            looked.found["needs"] = [need._asdict() for need in needs]
 
 
 def _find_paths(looked: Looked, use: Use, resolver: PathResolver) -> None:

@@ -11,11 +11,12 @@ from agent_gate.bindings.commit.layer import Found
 from agent_gate.bindings.commit.links import Links
 from agent_gate.bindings.commit.showing import shown_changes
 from agent_gate.bindings.commit.transaction import Transaction
+from agent_gate.bindings.copies import Copies
+from agent_gate.bindings.scratch import Scratch
 from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
-from agent_gate.model.errors import Problem
+from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.tool import Json
-from agent_gate.services.shell.scratch import Scratch
 
 
 class FileProposal:
@@ -28,14 +29,19 @@ class FileProposal:
         threads: FileThreads,
         file_list: Callable[[str], str],
         scratch: Scratch | None = None,
+        failure: Problem | None = None,
+        copies: Copies | None = None,
     ) -> None:
         """`file_list` gives, by call, where the names of what is staged are noted; `scratch` goes in the end.
+        `copies` are those of the simulation that this is a step of.
 
         May wait for a disk.
         """
         self.result = result
         self.problem: Problem | None = found.problem
-        links = Links(found.changes)
+        self.failure = failure
+        self._copies = copies
+        links = Links(found.changes, copies.host) if copies is not None else Links(found.changes)
         self.changes: tuple[FileChange, ...] = tuple(
             change.to_judge(links.end_of(change.path)) for change in found.changes
         )
@@ -61,6 +67,15 @@ class FileProposal:
         self._committed = True
         await self._threads.run(self._transaction.commit)
         await self._threads.run(self._transaction.tidy)
+
+    async def carry(self) -> None:
+        if self._copies is None:
+            return
+        try:
+            await self._threads.run(partial(self._copies.apply, self._changes))
+        except OSError as error:
+            detail = f"what the command wrote could not be kept for the next step: {error.strerror or error}"
+            raise ToolError(detail, code=2006, suggestion="make room, or run it for good") from None
 
     async def discard(self) -> None:
         await self._threads.run(self._discard)

@@ -7,6 +7,8 @@ from functools import partial
 
 from agent_gate.bindings.commit.layer import Found
 from agent_gate.bindings.commit.undoing import undoing
+from agent_gate.bindings.copied_paths import CopiedPaths
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.builtin import SHELL_RUN
 from agent_gate.model.call import BoundCall, CallRequest
@@ -21,6 +23,7 @@ from agent_gate.ports import Binding, Hand, Judge, Proposal, Recorded
 from agent_gate.sandbox.choice import Choice
 from agent_gate.sandbox.supervised import Unconfined
 from agent_gate.services.shell.acting import THREADS, Act
+from agent_gate.services.shell.failing import fails_on
 from agent_gate.services.shell.layering import IN_LAYERS, Layering, writes_of
 from agent_gate.services.shell.looking import Looked, look
 from agent_gate.services.shell.proposal import FileProposal
@@ -64,10 +67,12 @@ class ShellService:
 
     async def close(self) -> None: ...
 
-    async def _bind(self, _: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
+    async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         policy = judge.policy
         around = self._around(policy)
-        looked = await THREADS.run(partial(look, args, policy, self._resolver, self._working_dir, around))
+        copies = request.copies if isinstance(request.copies, Copies) else None
+        resolver = CopiedPaths(self._resolver, copies) if copies is not None else self._resolver
+        looked = await THREADS.run(partial(look, args, policy, resolver, self._working_dir, around))
         section = policy.guards.shell_run
         sandbox = await self._choice.pick(section.sandbox) if section is not None else None
         looked.resources["sandbox"] = sandbox.name if sandbox is not None else NO_SANDBOX
@@ -76,8 +81,8 @@ class ShellService:
             looked.found["layers"] = False
         if isinstance(sandbox, Unconfined):
             await self._look_below(looked, policy, around)
-        viewer = Viewer(policy, around, self._resolver.own_files)
-        act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering)
+        viewer = Viewer(policy, around, self._resolver.own_files, copies)
+        act = Act(looked, args, policy, viewer, sandbox, self._places, self._layering, fails_on(request), copies)
         return Binding(
             (looked.signature,),
             looked.resources,
@@ -87,6 +92,7 @@ class ShellService:
             preview=act.preview,
             proposes=writes != "direct",
             aliases=looked.aliases,
+            copies=True,
         )
 
     async def _bind_undo(self, call: Recorded, _: Judge) -> Binding:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from agent_gate.bindings.below import Below, Seen
+from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.descriptors import Descriptor, real_name
 from agent_gate.bindings.own_files import OwnFiles
 from agent_gate.bindings.repository import Repository
@@ -17,6 +18,7 @@ from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.sandbox.command import Access, Place, View
+from agent_gate.services.shell.copied_view import over_copies
 from agent_gate.services.shell.layering import writes_of
 from agent_gate.services.shell.looking import Looked
 from agent_gate.services.shell.showing import GitFiles, Shown
@@ -27,8 +29,10 @@ _OWN_TO_SANDBOX = frozenset({"proc", "dev", "sys"})
 class Viewer:
     """Makes views under one policy."""
 
-    def __init__(self, policy: Policy, around: Surroundings, own_files: OwnFiles) -> None:
+    def __init__(self, policy: Policy, around: Surroundings, own_files: OwnFiles, copies: Copies | None = None) -> None:
+        """`copies` are those of a simulation, which later steps see as if they were on the disk."""
         self._policy, self._around, self._own = policy, around, own_files
+        self._copies = copies if copies is not None and copies.is_open else None
 
     def view(self, looked: Looked, use: Use) -> tuple[View, list[Descriptor]]:
         """The view, and the descriptors that it is made of besides those of what was looked at. May wait for a disk."""
@@ -49,7 +53,10 @@ class Viewer:
         folders = sorted(place.path for place in named.values() if place.is_directory)
         files = [place for _, place in sorted(named.items()) if not place.is_directory]
         # Files last, because a directory on the way to one may be too far away to be shown.
-        return [*(_named(seen, named) for seen in self._folders(folders, use.reach)), *files]
+        places = [*(_named(seen, named) for seen in self._folders(folders, use.reach)), *files]
+        if self._copies is None:
+            return places
+        return over_copies(places, self._copies, self._shown(named=folders).access, whole=False)
 
     def _folders(self, folders: Sequence[str], reach: Reach) -> Iterator[Seen[Access]]:
         """What does not descend by itself is shown what is near, soon; what does needs all of it, or nothing."""
@@ -79,6 +86,8 @@ class Viewer:
                 held.append(descriptor)
                 place = replace(place, descriptor=descriptor.number)
             places.append(place)
+        if self._copies is not None:
+            places = over_copies(places, self._copies, shown.access, whole=True)
         return places, held
 
     def _shown(self, repository: Repository | None = None, *, writes: bool = False, named: Sequence[str] = ()) -> Shown:
@@ -143,7 +152,7 @@ class Viewer:
         for pattern in self._patterns(section.allow_paths):
             if not pattern.fixed:
                 yield from _top()
-            elif os.path.lexists(pattern.fixed):
+            elif os.path.lexists(pattern.fixed) and not os.path.islink(pattern.fixed):
                 yield pattern.fixed
 
 

@@ -16,7 +16,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.policy import Policy
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding, Hand, Moved
-from agent_gate.services.home_assistant.client import HomeClient
+from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.control import control_hands
 from agent_gate.services.home_assistant.home import Area, Home, RegistryEntry
 from tests.gates import NOON, HandClock, soon
@@ -25,10 +25,14 @@ from tests.unit.services.home_assistant.homes import a_home, entity
 NOBODY = "http://127.0.0.1:9"
 
 
+async def send_nothing(*_: Any, **__: Any) -> Called:
+    raise AssertionError("nothing is sent in these tests")
+
+
 def hands(home: Home) -> dict[str, Hand]:
     client = HomeClient(HomeAssistantConfig(NOBODY), "token", HandClock())
     client.home = home
-    return {hand.declaration.name: hand for hand in control_hands(client, HandClock())}
+    return {hand.declaration.name: hand for hand in control_hands(client, HandClock(), send_nothing)}
 
 
 async def bound(home: Home, tool: str = "ha_call_service", **args: Any) -> tuple[Binding, BoundCall]:

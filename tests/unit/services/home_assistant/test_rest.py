@@ -14,6 +14,7 @@ import pytest
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, Refused
 from agent_gate.services.home_assistant.rest import Rest
 from tests.gates import soon
@@ -32,7 +33,7 @@ class Canned:
     async def serving(self) -> AsyncIterator[Rest]:
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        rest = Rest(Address.of(HomeAssistantConfig(self.url)), TOKEN)
+        rest = Rest(Address.of(HomeAssistantConfig(self.url)), Token(TOKEN))
         try:
             yield rest
         finally:

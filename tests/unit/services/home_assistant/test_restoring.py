@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from agent_gate import Agent
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.tool import Json
+from agent_gate.services.home_assistant.client import Called, HomeClient
+from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.restorable import Moment
 from agent_gate.services.home_assistant.restoring import Findings, Restoring, sends_for
@@ -121,7 +124,28 @@ async def restored(home: ScriptedHome, **before: Moment) -> Json:
     async with home.serving(), a_client(home.url) as client:
         sends = sends_for(client.home, findings)
         call = BoundCall("c", CallRequest(Agent("bot"), "gate.revert", {}), {}, {}, (), "")
-        return await soon(Restoring(client, sends, findings, lambda: sends).act(call))
+        return await soon(Restoring(client.home, unrecorded(client), sends, findings, lambda: sends).act(call))
+
+
+def unrecorded(client: HomeClient) -> SendCommand:
+    async def send(
+        call_id: str,
+        domain: str,
+        service: str,
+        *,
+        target: Mapping[str, Json] | None,
+        data: Mapping[str, Json],
+        timeout_s: float,
+        only_live: bool = False,
+        told: Mapping[str, Json] | None = None,
+        must_be_recorded: bool = True,
+    ) -> Called:
+        assert (call_id, told, must_be_recorded) == ("c", None, True)
+        return await client.call_service(
+            domain, service, target=target, data=data, wants_response=False, timeout_s=timeout_s, only_live=only_live
+        )
+
+    return send
 
 
 def refusing(*domains: str) -> Any:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.model.entry import Applied, Committed, DropEntities, KeepEntities, Work
+from agent_gate.model.entry import Applied, Committed, DropEntities, EntityRow, KeepEntities, SeenEntities, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHOT_BYTES_MAX, HOME_SNAPSHOT_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.services.home_assistant import snapshots
 from agent_gate.services.home_assistant.home import Entity, Home
-from agent_gate.services.home_assistant.snapshots import Snapshots
+from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
 from tests.gates import NOON, CountedIds, HandClock, soon, until
 
 HOUR_S = 3_600.0
@@ -60,17 +60,19 @@ def home_of(*entities: Entity) -> Home:
 
 
 def hourly(home: Home, ledger: SqliteLedger) -> Snapshots:
-    return Snapshots(home, ledger, HandClock(), HOUR_S)
+    return Snapshots(home, ledger, HOUR_S)
 
 
 def written(ledger: WatchedLedger) -> list[list[str]]:
-    """The entities of each commit, with a minus where they go."""
+    """The entities of each commit, with a minus where they go, or that all of them were seen."""
     told = []
     for work in ledger.works:
         (change,) = work.beside
         assert work.entries == ()
         if isinstance(change, KeepEntities):
             told.append([row.entity_id for row in change.rows])
+        elif isinstance(change, SeenEntities):
+            told.append(["all seen"])
         else:
             assert isinstance(change, DropEntities)
             told.append([f"-{id}" for id in change.entity_ids])
@@ -111,7 +113,7 @@ async def test_a_gate_that_starts_again_writes_only_what_changed_meanwhile(ledge
     await hourly(home_of(lamp(1), lamp(2)), ledger).take()
     ledger.works.clear()
     await hourly(home_of(lamp(1), lamp(2, "on")), ledger).take()
-    assert written(ledger) == [["light.lamp_2"]]
+    assert written(ledger) == [["light.lamp_2"], ["all seen"]]
 
 
 async def test_a_home_that_was_not_read_yet_leaves_what_was_known(ledger: WatchedLedger) -> None:
@@ -150,7 +152,7 @@ async def test_it_is_taken_again_and_again_also_after_the_ledger_failed(
 ) -> None:
     home = home_of(lamp(1))
     ledger.fault = StorageError("the disk is full")
-    often = Snapshots(home, ledger, HandClock(), 0.001)
+    often = Snapshots(home, ledger, 0.001)
     with caplog.at_level(logging.WARNING):
         often.start()
         await until(lambda: len(ledger.works) > 2)
@@ -192,3 +194,64 @@ async def test_what_was_forgotten_by_retention_is_captured_again_while_the_home_
     ledger.works.clear()
     await kept.take()
     assert written(ledger) == [["light.lamp_1"]]
+
+
+async def test_each_entity_says_when_the_home_was_last_seen_also_where_it_did_not_change(ledger: WatchedLedger) -> None:
+    clock = HandClock()
+    home = Home(clock)
+    home.replace_entities([lamp(1), lamp(2)])
+    home.in_step(live=True)
+    kept = Snapshots(home, ledger, HOUR_S)
+    await kept.take()
+    clock.advance(300)
+    home.put(lamp(2, "on"))
+    await kept.take()
+    assert {row.captured_at for row in await ledger.entity_snapshot()} == {iso(NOON + 300)}
+
+
+async def test_a_home_that_is_away_was_last_seen_when_it_went_and_is_not_written_again(ledger: WatchedLedger) -> None:
+    clock = HandClock()
+    home = Home(clock)
+    home.replace_entities([lamp(1), lamp(2)])
+    home.in_step(live=True)
+    kept = Snapshots(home, ledger, HOUR_S)
+    await kept.take()
+    clock.advance(100)
+    home.put(lamp(2, "on"))
+    home.out_of_step()
+    clock.advance(900)
+    await kept.take()
+    assert {row.captured_at for row in await ledger.entity_snapshot()} == {iso(NOON + 100)}
+    ledger.works.clear()
+    clock.advance(900)
+    await kept.take()
+    assert written(ledger) == []
+
+
+async def test_what_was_kept_is_remembered_with_the_moment_and_what_was_too_much_to_keep(ledger: WatchedLedger) -> None:
+    heavy = lamp(9, text="x" * HOME_ATTRIBUTES_KEPT_BYTES_MAX)
+    await hourly(home_of(lamp(1, "on", brightness=7), heavy), ledger).take()
+    found = await remembered(ledger)
+    assert found is not None
+    assert [(entity.entity_id, entity.state, entity.attributes) for entity in found.entities] == [
+        ("light.lamp_1", "on", {"brightness": 7}),
+        ("light.lamp_9", "off", {}),
+    ]
+    assert (found.captured_at, set(found.without_attributes)) == (NOON, {"light.lamp_9"})
+
+
+async def test_a_ledger_that_never_saw_a_home_remembers_none(ledger: WatchedLedger) -> None:
+    assert await remembered(ledger) is None
+
+
+@pytest.mark.parametrize("spoilt", [{"attributes": "{"}, {"attributes": "[]"}, {"captured_at": "yesterday"}])
+async def test_rows_that_somebody_spoilt_are_passed_over(ledger: WatchedLedger, spoilt: dict[str, str]) -> None:
+    fields = {"attributes": "{}", "captured_at": iso(NOON), **spoilt}
+    rows = (
+        EntityRow("light.a", "on", fields["attributes"], "", fields["captured_at"]),
+        EntityRow("light.b", "on", "{}", "", iso(NOON - 5)),
+    )
+    assert isinstance(await ledger.commit(Work("_gate", beside=(KeepEntities(rows),))), Applied)
+    found = await remembered(ledger)
+    assert found is not None
+    assert ([entity.entity_id for entity in found.entities], found.captured_at) == (["light.b"], NOON - 5)

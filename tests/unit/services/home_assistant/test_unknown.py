@@ -30,5 +30,5 @@ def test_where_nothing_is_near_nothing_is_named() -> None:
 
 
 def test_what_is_shown_of_a_name_is_one_line_of_bounded_length() -> None:
-    assert shown("a\nb\u202ec") == r"a\nb\u202ec"
-    assert len(shown("x" * 10_000)) == HOME_NAME_CHARS_MAX
+    assert shown("a\nb\u202ec") == "a⟨U+000A⟩b⟨U+202E⟩c"
+    assert len(shown("x" * 10_000)) <= HOME_NAME_CHARS_MAX

@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent_gate.services.shell.scratch import PREFIX, Scratch, clear_left_behind
+from agent_gate.bindings.scratch import PREFIX, Scratch, clear_left_behind
 
 KILLED = """
 import os, signal, sys
-from agent_gate.services.shell.scratch import Scratch
+from agent_gate.bindings.scratch import Scratch
 os.mkdir(f"{Scratch(sys.argv[1]).path}/0")
 os.kill(os.getpid(), signal.SIGKILL)
 """
