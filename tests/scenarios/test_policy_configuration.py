@@ -147,6 +147,7 @@ def test_credentials_of_other_packages_policies_are_hidden_in_logs(tmp_path: Pat
             policies:
               ours: {api_token: tok-0123456789, db: "postgres://u:pass-word@db.test/x", greeting: good morning,
                      deep: [{Client-Secret: [sec-0123456789]}]}
+            policy_agent: {socket_path: s, routes: [{chain: orders}]}
             chains: {orders: [{name: ours, metadata: {password: pw-0123456789, path: /orders/list}}]}
         """)
     )
