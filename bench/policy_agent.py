@@ -19,6 +19,7 @@ from agent_gate.chain.builtin import builtin_policies
 from agent_gate.chain.executor import Executor
 from agent_gate.chain.registry import Registry
 from agent_gate.config import PolicyAgentConfig
+from agent_gate.doors.policy_agent.health import Health
 from agent_gate.doors.policy_agent.methods import handlers
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.running import Running
@@ -156,7 +157,9 @@ async def _serve(path: str) -> None:
     registry = Registry()
     for policy in builtin_policies(SystemClock()):
         registry.register(policy)
-    agent = PolicyAgent(registry, Executor(registry, BlockingPool(1)), Running(config.max_concurrent_requests), config)
+    executor = Executor(registry, BlockingPool(1))
+    health = Health(executor, SERVICE.full_name)
+    agent = PolicyAgent(registry, executor, Running(config.max_concurrent_requests), health, config)
     bare = grpc.unary_unary_rpc_method_handler(echo, pb.PolicyRequest.FromString, pb.PolicyRequest.SerializeToString)
     echoing = grpc.method_handlers_generic_handler("bench", {"Echo": bare})
     server = grpc.aio.server()

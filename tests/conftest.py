@@ -7,9 +7,11 @@ import itertools
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+import time_machine
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.real.homes"]
@@ -30,6 +32,26 @@ def _profile() -> str:
 
 
 settings.load_profile(_profile())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--at",
+        metavar="MOMENT",
+        type=datetime.fromisoformat,
+        help="begin at this moment instead of now, for all that runs in process: 2028-02-29T23:30+00:00",
+    )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _moment(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test may know the hour or the date; this is for people who want to see that."""
+    moment = request.config.getoption("--at")
+    if moment is None:
+        yield
+        return
+    with time_machine.travel(moment, tick=True):
+        yield
 
 
 @pytest.fixture(scope="session")

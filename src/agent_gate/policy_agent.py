@@ -66,7 +66,7 @@ async def _serve(config: Config, tell: Tell) -> None:
 async def alone(config: Config) -> AsyncIterator[Path]:
     """An agent with every policy that needs no gate, ours and those of other packages."""
     assert config.policy_agent is not None
-    registry = registry_of(SystemClock())
+    registry = registry_of(config.policies, SystemClock())
     executor = Executor(registry, POOL, Bounds.of(config.policy_agent))
     async with serving(config, registry, executor) as path:
         yield path

@@ -94,6 +94,10 @@ class RequestJudge(Protocol):
         """
         ...
 
+    async def health_check(self) -> None:
+        """GateError where it cannot judge, or could not write down that it has."""
+        ...
+
 
 class Clock(Protocol):
     def now(self) -> float:

@@ -19,8 +19,8 @@ from agent_gate.held_request import HeldRequest
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import Applied, Beside, Draft, Entry, NoRoom, NotOpen, Work
-from agent_gate.model.errors import Problem, StorageError
+from agent_gate.model.entry import GATE_PROJECT, Applied, Beside, Draft, Entry, NoRoom, NotOpen, Work
+from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import REQUEST_RETRY_AFTER_S
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import reserved_by
@@ -102,6 +102,12 @@ class RequestDesk:
             detail = f"agent `{request.agent_id}` is not known here"
             return self._turned(request.agent_id, Problem(6003, detail, "add it to agents in the config", "admit"))
         return await asyncio.shield(self._start(self._judged(agent, request), self._judging))
+
+    async def health_check(self) -> None:
+        """The writer takes work: what cannot be written down is not let through."""
+        if self._closing:
+            raise GateError.of(CLOSING)
+        await self._ledger.commit(Work(GATE_PROJECT))
 
     def _start(self, work: Coroutine[Any, Any, Result], among: set[asyncio.Task[Any]]) -> asyncio.Task[Result]:
         task = asyncio.create_task(work)

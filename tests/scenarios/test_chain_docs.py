@@ -29,6 +29,9 @@ class Allowing:
     async def judge_request(self, _: HttpRequest) -> RequestAllowed:
         return RequestAllowed()
 
+    async def health_check(self) -> None:
+        """It always can."""
+
 
 def policies() -> dict[str, Any]:
     return {policy.name: policy for policy in builtin_policies(HandClock(), Allowing())}

@@ -234,12 +234,17 @@ def test_a_mistake_in_a_chain_is_told_with_its_line(tmp_path: Path, chains: str,
 
 def test_the_files_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guide = (Path(__file__).parents[2] / "docs/guides/chain.md").read_text()
-    chains, rules = re.findall(r"^```yaml\n(.*?)^```$", guide, re.M | re.S)
-    for name in ("KITCHEN_KEY", "ANNA_KEY", "SHOP_TOKEN"):
+    policies, chains, rules = re.findall(r"^```yaml\n(.*?)^```$", guide, re.M | re.S)
+    for name in ("KITCHEN_KEY", "ANNA_KEY", "SHOP_TOKEN", "TENANT_PASSWORD"):
         monkeypatch.setenv(name, f"{name.lower()}-0123456789abcdef")
     file = tmp_path / "config.yaml"
-    file.write_text(f"gateway: {{host: 127.0.0.1, port: 1}}\nagent: {{token: t}}\n{chains}")
-    load_config(file, check=lambda value, problems: check_chains(value, problems, SystemClock()))
+    file.write_text(f"gateway: {{host: 127.0.0.1, port: 1}}\nagent: {{token: t}}\n{policies}{chains}")
+    # The policy `tenant` is the reader's own.
+    with pytest.raises(ConfigError, match=r"policies\.tenant: no policy is called `tenant`"):
+        load_config(file, check=lambda value, problems: check_chains(value, problems, SystemClock()))
+    config = load_config(file)
+    assert config.policies["tenant"]["cache_seconds"] == 60
+    assert "tenant_password-0123456789abcdef" in secrets_of(config)
     (tmp_path / "policy.yaml").write_text(rules)
     load_policy(tmp_path / "policy.yaml")
 

@@ -24,7 +24,7 @@ from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.structs import json_of, struct_of
 from agent_gate.doors.wire import Unreachable
 from tests.agents import Scripted, a_client, a_ref, a_request, an_agent
-from tests.gates import soon
+from tests.gates import PATIENCE_S, soon
 
 INVALID, EXHAUSTED = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED
 KEY = "key-of-anna-0123456789abcdef"
@@ -190,7 +190,10 @@ async def test_the_deadline_of_the_call_itself_ends_the_chain_too(tmp_path: Path
         await soon(ended.wait())
 
 
-async def test_one_request_too_many_is_turned_away_at_once(tmp_path: Path) -> None:
+async def test_requests_above_the_limit_wait_a_moment_and_only_those_above_the_queue_are_turned_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.doors.policy_agent.running.AGENT_QUEUE_WAIT_S", 2 * PATIENCE_S)
     begun, go_on = asyncio.Semaphore(0), asyncio.Event()
 
     async def hold(_: Mapping[str, Any], context: RequestContext) -> PolicyResult:
@@ -203,17 +206,19 @@ async def test_one_request_too_many_is_turned_away_at_once(tmp_path: Path) -> No
         held = [asyncio.ensure_future(client.execute(a_request("hold"))) for _ in range(2)]
         await soon(begun.acquire())
         await soon(begun.acquire())
-        code, details = await refused(client.execute(a_request("hold")))
+        more = [asyncio.ensure_future(client.execute(a_request("hold"))) for _ in range(3)]
+        (turned, *_), waiting = await soon(asyncio.wait(more, return_when=asyncio.FIRST_COMPLETED))
+        code, details = await refused(turned)
         stream = client.stream()
         await stream.write(a_request("hold"))
         turned_away = await stream.read()
         config = await client.call("GetAgentConfig", pb.GetAgentConfigRequest(), pb.GetAgentConfigResponse)
         go_on.set()
-        answers = await soon(asyncio.gather(*held))
+        answers = await soon(asyncio.gather(*held, *waiting))
     assert (code, "max_concurrent_requests" in details) == (EXHAUSTED, True)
     assert (turned_away.status.code, turned_away.status.message) == (pb.Status.POLICY_ERROR, details)
     assert (config.agent_name, config.agent_version) == ("agent-gate", __version__)
-    assert [answer.status.code for answer in answers] == [pb.Status.OK] * 2
+    assert [answer.status.code for answer in answers] == [pb.Status.OK] * 4
 
 
 async def test_a_stream_answers_in_order_and_goes_on_after_a_mistake(tmp_path: Path) -> None:

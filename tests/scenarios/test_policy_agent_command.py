@@ -17,7 +17,8 @@ import grpc
 import pytest
 
 from agent_gate.config import ConfigError, load_config
-from tests.agents import a_request
+from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
+from tests.agents import a_ref, a_request
 from tests.gates import PATIENCE_S
 
 CONFIG = """
@@ -75,31 +76,56 @@ class Busy(Policy):
 """
 
 
-@pytest.mark.timeout(3 * PATIENCE_S)
-def test_a_policy_that_blocks_the_agent_is_told_of_while_it_does(tmp_path: Path) -> None:
-    information = tmp_path / "busy-1.0.dist-info"
+CRUNCHING = (
+    BUSY.replace("async def", "def")
+    .replace('name = "busy"', 'name = "busy"\n    blocking = True')
+    .replace("time.sleep(60)", "while True: pass")
+)
+
+
+@contextmanager
+def offering(directory: Path, policy: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
+    """An agent that finds a policy of another package, and how to ask it."""
+    information = directory / "busy-1.0.dist-info"
     information.mkdir()
-    (tmp_path / "busy.py").write_text(BUSY)
+    (directory / "busy.py").write_text(policy)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: busy\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text("[agent_gate.policies]\nbusy = busy:Busy\n")
     command = [sys.executable, "-m", "agent_gate", "policy-agent", "--json", "--socket", "agent/s"]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    env = {**os.environ, "PYTHONPATH": str(directory)}
     with subprocess.Popen(
-        command, cwd=tmp_path, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, cwd=directory, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as agent:
         try:
             assert agent.stdout is not None
-            assert agent.stderr is not None
             agent.stdout.readline()
-            with grpc.insecure_channel(f"unix:{tmp_path}/agent/s") as channel:
-                execute: Any = channel.unary_unary("/agentgate.policy.v1.PolicyAgent/ExecutePolicies")
-                asked = execute.future(a_request("busy").SerializeToString())
-                told = agent.stderr.readline()
-                asked.cancel()
+            with grpc.insecure_channel(f"unix:{directory}/agent/s") as channel:
+                yield agent, channel.unary_unary("/agentgate.policy.v1.PolicyAgent/ExecutePolicies")
         finally:
             agent.kill()
+
+
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_an_async_policy_that_holds_the_agent_up_is_named_while_it_does(tmp_path: Path) -> None:
+    with offering(tmp_path, BUSY) as (agent, execute):
+        assert agent.stderr is not None
+        asked = execute.future(a_request("busy").SerializeToString())
+        told = agent.stderr.readline()
+        asked.cancel()
     assert "the event loop does not answer" in told
+    assert "policy `busy` holds it" in told
     assert "busy.py:10 execute" in told
+
+
+@pytest.mark.timeout(3 * PATIENCE_S)
+def test_a_blocking_policy_that_only_computes_holds_nobody_up(tmp_path: Path) -> None:
+    with offering(tmp_path, CRUNCHING) as (_, execute):
+        crunching = execute.future(a_request("busy").SerializeToString())
+        other = a_request(a_ref("set_headers", headers={"x": "y"})).SerializeToString()
+        answers = [pb.PolicyResponse.FromString(execute(other, timeout=PATIENCE_S)) for _ in range(3)]
+        assert not crunching.done()
+        crunching.cancel()
+    assert [answer.status.code for answer in answers] == [pb.Status.OK] * 3
 
 
 def test_a_socket_that_is_named_goes_before_that_of_the_file(tmp_path: Path) -> None:

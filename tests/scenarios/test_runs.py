@@ -19,6 +19,7 @@ from agent_gate.history.report_page import render
 from agent_gate.history.verify import verify
 from agent_gate.ledger.reader import open_reader
 from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.errors import ReplayError
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.plans import RunResult
 from agent_gate.policy.judge import Judge
@@ -228,3 +229,76 @@ async def test_a_plan_of_a_thousand_mixed_steps_runs_reports_and_replays(db: Pat
         report = build_report(reader, result.run_id, time.time())
     replayed = await replay(db, result.run_id)
     assert (result.status, report["summary"]["statuses"], replayed.mismatches) == ("completed", {"success": 1001}, [])
+
+
+LISTS = Plan((PlanStep("state.set", {"path": "/list", "value": [1, 2]}),), name="lists")
+
+
+@pytest.mark.parametrize("planned", ["[1,2,3]", "[1]", "[]"])
+async def test_a_list_in_the_plan_that_is_longer_or_shorter_than_the_recorded_one_is_other_arguments(
+    db: Path, planned: str
+) -> None:
+    result = await run(db, LISTS)
+    change(
+        db,
+        f"UPDATE blobs SET data = CAST(replace(CAST(data AS TEXT), '[1,2]', '{planned}') AS BLOB)"
+        " WHERE CAST(data AS TEXT) LIKE '%lists%'",
+    )
+    replayed = await replay(db, result.run_id)
+    told = [(m.code, m.step_index, m.what) for m in replayed.mismatches]
+    assert (4003, 0, "the plan has other arguments") in told
+    assert 4002 in [code for code, _, _ in told]
+
+
+async def test_a_step_that_the_plan_does_not_have_is_a_step_mismatch(db: Path) -> None:
+    """The record is longer than the plan: from its end on, each step is named."""
+    result = await run(db)
+    shorter = (
+        "UPDATE blobs SET data = CAST(json_set(CAST(data AS TEXT), '$.steps',"
+        " json(json_remove(CAST(data AS TEXT) -> '$.steps', '$[3]', '$[2]'))) AS BLOB)"
+        " WHERE CAST(data AS TEXT) LIKE '%evening%'"
+    )
+    change(db, shorter)
+    replayed = await replay(db, result.run_id)
+    told = [(m.code, m.step_index, m.what) for m in replayed.mismatches]
+    assert [one for one in told if one[0] == 4003] == [
+        (4003, 2, "the plan has no such step"),
+        (4003, 3, "the plan has no such step"),
+    ]
+
+
+ASKING = {"rules": [{"pattern": "state.*", "action": "allow"}, {"pattern": "lamp.*", "action": "ask"}]}
+
+
+async def test_a_verdict_is_computed_as_it_was_when_nobody_could_be_asked_and_otherwise_under_another_policy(
+    db: Path,
+) -> None:
+    """An ask that nobody could answer was a deny, and still is; another policy's verdict is what its rules say."""
+    plan = Plan((PlanStep("lamp.switch", {"room": "hall"}),), name="ask")
+    result = await run(db, plan, ASKING)
+    assert [outcome.status.value for outcome in result.outcomes] == ["denied"]
+    replayed = await replay(db, result.run_id)
+    assert (replayed.mismatches, replayed.changes) == ([], [])
+    other = await replay(db, result.run_id, {**ASKING, "timezone": "Europe/Berlin"})
+    assert [change.what for change in other.changes] == ["lamp.switch(hall): deny would be ask"]
+
+
+async def test_a_recorded_policy_that_cannot_be_read_is_an_error_with_its_code_and_no_silent_yes(db: Path) -> None:
+    result = await run(db)
+    change(
+        db,
+        "UPDATE blobs SET data = CAST(replace(CAST(data AS TEXT), '\"rules\"', '\"roles_of\"') AS BLOB)"
+        " WHERE CAST(data AS TEXT) LIKE '%deny_by_default%'",
+    )
+    with pytest.raises(ReplayError, match="the recorded policy cannot be read") as refused:
+        await replay(db, result.run_id)
+    assert refused.value.code == 4002
+    assert not verify(db).ok
+
+
+async def test_a_policy_that_is_not_recorded_any_more_is_named_for_each_of_its_calls(db: Path) -> None:
+    result = await run(db)
+    change(db, "DELETE FROM blobs WHERE CAST(data AS TEXT) LIKE '%deny_by_default%'")
+    replayed = await replay(db, result.run_id)
+    named = [m for m in replayed.mismatches if "is not recorded" in m.what]
+    assert [(m.code, m.step_index) for m in named] == [(4002, 0), (4002, 1), (4002, 2), (4002, 3)]

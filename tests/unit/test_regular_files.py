@@ -130,6 +130,6 @@ def _properties(schema: Any, place: str = "") -> Iterator[str]:
 def test_every_field_that_names_a_file_is_in_the_table() -> None:
     config = json.loads((files("agent_gate.config") / "schemas" / "config.json").read_text())
     found = {name for name in _properties(config) if re.search(r"(^|[._])(cert|path|file)$|tls\.key$", name)}
-    for policy in registry_of(SystemClock()).policies():
+    for policy in registry_of({}, SystemClock()).policies():
         found |= {field for field in _properties(policy.metadata_schema) if field.endswith("_file")}
     assert found == {*FIELDS, *NO_FILE_TO_READ}

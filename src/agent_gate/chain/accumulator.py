@@ -34,6 +34,7 @@ class Response:
     metadata: dict[str, str] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
     warnings: Sequence[str] = ()
+    """What is odd but did no harm, each with its policy's name."""
 
     @property
     def immediate(self) -> ImmediateResponse | None:
@@ -58,7 +59,7 @@ class Accumulator:
         self.failures: list[Failure] = []
         self.warnings: list[str] = []
 
-    def add(self, result: PolicyResult, body_bytes_max: int, state_bytes_max: int) -> bool:
+    def add(self, name: str, result: PolicyResult, body_bytes_max: int, state_bytes_max: int) -> bool:
         """Takes over what a policy asks for, all or nothing; true where it answers the caller itself."""
         instructions = tuple(result.instructions)
         immediate = False
@@ -76,7 +77,8 @@ class Accumulator:
             self._add_metadata(dict(result.metadata))
         self.context = context
         self.instructions += instructions
-        self.warnings += warnings
+        if warnings:
+            self.warnings += [f"policy `{name}`: {warning}" for warning in warnings]
         return immediate
 
     def _add_metadata(self, metadata: dict[str, str]) -> None:

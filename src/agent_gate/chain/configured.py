@@ -49,14 +49,17 @@ def configured(name: str, refs: Sequence[PolicyRef], registry: Registry, executo
         made = [prepare(in_phase(refs, phase, registry), phase, registry, allow_empty=True) for phase in Phase]
     except InvalidRequest as error:
         raise ConfigError(f"chains.{name}: {error.problem.detail}", suggestion=error.problem.suggestion) from None
+    for step in (*made[0].steps, *made[1].steps):
+        if step.policy is not None:
+            step.policy.adopt(step.settings)
     return ConfiguredChain(executor, made[0], made[1])
 
 
-def registry_of(clock: Clock, judge: RequestJudge | None = None) -> Registry:
-    """Every policy that is to be had here: ours, and those of other packages."""
+def registry_of(configs: Mapping[str, Mapping[str, Json]], clock: Clock, judge: RequestJudge | None = None) -> Registry:
+    """Every policy that is to be had here, ours and those of other packages, each with its section of `policies`."""
     registry = Registry()
     for policy in (*builtin_policies(clock, judge), *installed()):
-        registry.register(policy)
+        registry.register(policy, configs.get(policy.name))
     return registry
 
 
@@ -66,13 +69,16 @@ class NobodyAsked:
     async def judge_request(self, request: HttpRequest) -> RequestAllowed | RequestDenied | RequestHeld:
         raise AssertionError(f"nothing is judged here: {request.signature}")
 
+    async def health_check(self) -> None:
+        raise AssertionError("nobody asks how this is")
+
 
 def check_chains(value: Json, problems: Problems, clock: Clock) -> None:
-    """Adds what is wrong with the steps of every chain in a config.yaml; what the shape says is said already."""
-    chains = mapping_at(value, "chains")
-    if not chains:
+    """Adds what is wrong in a config.yaml with `policies` and with the steps of every chain; the shape is checked."""
+    chains, configs = mapping_at(value, "chains"), mapping_at(value, "policies")
+    if not chains and not configs:
         return
-    registry = registry_of(clock, NobodyAsked())
+    registry = _checked_registry(configs, problems, clock)
     unknown_is_wrong = mapping_at(value, "policy_agent").get("fail_on_unknown", True) is not False
     for name in chains:
         for place, step in mappings_at(value, "chains", name):
@@ -80,11 +86,30 @@ def check_chains(value: Json, problems: Problems, clock: Clock) -> None:
                 _check_step(place, step, registry, unknown_is_wrong, problems)
 
 
+def _checked_registry(configs: Mapping[str, Any], problems: Problems, clock: Clock) -> Registry:
+    """Every policy but those whose section is wrong."""
+    registry = Registry()
+    for policy in (*builtin_policies(clock, NobodyAsked()), *installed()):
+        if problems.blames(("policies", policy.name)):
+            continue
+        try:
+            registry.register(policy, configs.get(policy.name))
+        except ConfigError as error:
+            problems.add(("policies", policy.name), error.problem.detail)
+    known = sorted(policy.name for policy in registry.policies())
+    for name in configs:
+        if name not in known and not problems.blames(("policies", name)):
+            problems.add(("policies", name), f"no policy is called {shown(name)}; known are {', '.join(known)}")
+    return registry
+
+
 def _check_step(
     place: Field, step: Mapping[str, Any], registry: Registry, unknown_is_wrong: bool, problems: Problems
 ) -> None:
     name, version, metadata = step.get("name"), step.get("version", ""), step.get("metadata", {})
     if not isinstance(name, str) or not isinstance(version, str) or not isinstance(metadata, dict):
+        return
+    if problems.blames(("policies", name)):
         return
     found = registry.find(name)
     if found is None or registry.find(name, version) is None:

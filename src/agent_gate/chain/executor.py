@@ -13,12 +13,13 @@ from typing import Any, Protocol, assert_never
 from agent_gate.chain.accumulator import Accumulator, Failure, Response
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import InstructionError, InvalidRequest, PolicyFailure
+from agent_gate.chain.panics import told
 from agent_gate.chain.policy import Policy, PolicyResult, StatusCode
 from agent_gate.chain.prepared import Chain, OnFailure, PolicyRef, Step, prepare
 from agent_gate.chain.registry import Registry
 from agent_gate.chain.timing import ChainTimedOut, PolicyBlocked, PolicyCancelled, PolicyTimedOut, Timing
 from agent_gate.config.settings import PolicyAgentConfig
-from agent_gate.model.limits import CHAIN_HEALTH_TIMEOUT_S
+from agent_gate.model.limits import CHAIN_HEALTH_TIMEOUT_S, CHAIN_WARNINGS_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class Executor:
     def __init__(self, registry: Registry, threads: Threads, bounds: Bounds | None = None) -> None:
         self._registry, self._threads = registry, threads
         self.bounds = bounds or Bounds()
+        self._warned: set[str] = set()
 
     def prepare(self, refs: Sequence[PolicyRef], context: RequestContext) -> Chain:
         """A chain for this context's phase; it can be kept and run again."""
@@ -85,6 +87,8 @@ class Executor:
             return await self._run(chain.steps, gathered, timing)
         finally:
             timing.close()
+            if gathered.warnings:
+                self._warn(gathered.warnings)
 
     def _admit(self, chain: Chain, context: RequestContext) -> None:
         bounds = self.bounds
@@ -110,30 +114,30 @@ class Executor:
                 continue
             if policy is None:
                 if bounds.fail_on_unknown:
-                    return gathered.build(StatusCode.POLICY_DENIED, f"unknown policy: {name}", name)
+                    return _stopped(gathered, StatusCode.POLICY_DENIED, f"unknown policy: {name}", name)
                 _log.warning("unknown policy `%s` is skipped", name)
                 continue
             try:
                 result = await timing.within(
-                    self._started(policy, step.settings, gathered.context), bounds.policy_timeout_s
+                    self._started(policy, step.settings, gathered.context), bounds.policy_timeout_s, name
                 )
                 failure = _failure_in(result)
                 if failure is None:
                     answers = (result.instructions or result.metadata) and gathered.add(
-                        result, bounds.body_bytes_max, bounds.state_bytes_max
+                        name, result, bounds.body_bytes_max, bounds.state_bytes_max
                     )
                     if answers or result.status is StatusCode.POLICY_DENIED:
-                        return gathered.build(result.status, result.message, name)
+                        return _stopped(gathered, result.status, result.message, name, logging.INFO)
                     continue
             except InstructionError as error:
-                return gathered.build(StatusCode.POLICY_ERROR, f"policy `{name}`: {error.problem.detail}", name)
+                return _stopped(gathered, StatusCode.POLICY_ERROR, f"policy `{name}`: {error.problem.detail}", name)
             except ChainTimedOut:
-                return gathered.build(StatusCode.TIMEOUT, f"the chain's time was up at policy `{name}`", name)
+                return _stopped(gathered, StatusCode.TIMEOUT, f"the chain's time was up at policy `{name}`", name)
             except (Exception, SystemExit) as error:
                 failure = _failure_of(error, name)
             match step.on_failure:
                 case OnFailure.DENY:
-                    return gathered.build(StatusCode.POLICY_DENIED, f"policy `{name}` failed: {failure}", name)
+                    return _stopped(gathered, StatusCode.POLICY_DENIED, f"policy `{name}` failed: {failure}", name)
                 case OnFailure.SKIP_REMAINING:
                     skipping = True
                 case OnFailure.CONTINUE:
@@ -151,11 +155,27 @@ class Executor:
             return self._threads.run(functools.partial(policy.execute, settings, context), {})
         return policy.execute(settings, context)  # type: ignore[return-value]  # the registry takes no other
 
+    def _warn(self, warnings: Sequence[str]) -> None:
+        """The first time aloud: a chain that removes a header which is mostly absent would fill the log otherwise."""
+        for warning in warnings:
+            is_new = warning not in self._warned and len(self._warned) < CHAIN_WARNINGS_MAX
+            if is_new:
+                self._warned.add(warning)
+            _log.log(logging.WARNING if is_new else logging.DEBUG, "%s", warning)
+
     async def health(self) -> dict[str, str]:
         """What ails each policy that cannot do its work."""
         policies = self._registry.policies()
         found = await asyncio.gather(*map(_ailment, policies))
         return {policy.name: ailment for policy, ailment in zip(policies, found, strict=True) if ailment}
+
+
+def _stopped(
+    gathered: Accumulator, status: StatusCode, message: str, name: str, level: int = logging.WARNING
+) -> Response:
+    """The chain's end before its last policy: a warning where something failed, else what a policy is there for."""
+    _log.log(level, "request `%s` was stopped by policy `%s`, %s: %s", gathered.request_id, name, status.name, message)
+    return gathered.build(status, message, name)
 
 
 async def _ailment(policy: Policy[Any]) -> str:
@@ -164,7 +184,7 @@ async def _ailment(policy: Policy[Any]) -> str:
             await policy.health_check()
     except PolicyFailure as error:
         return error.problem.detail
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return type(error).__name__
     return ""
 
@@ -201,5 +221,5 @@ def _failure_of(error: BaseException, name: str) -> str:
         case PolicyCancelled():
             return "it was cancelled"
         case _:
-            _log.warning("policy `%s` raised %s", name, type(error).__name__)
+            _log.error("policy `%s` raised %s", name, told(error))
             return type(error).__name__

@@ -65,7 +65,10 @@ class Policy(ABC, Generic[Settings]):
     blocking: ClassVar[bool] = False
 
     def initialize(self, config: Mapping[str, Json]) -> None:
-        """Called once, when the policy is registered."""
+        """Called once, when the policy is registered, with its section of `policies` in the configuration.
+
+        ValueError says what is wrong with it, without quoting a secret.
+        """
 
     def phases_with(self, metadata: Mapping[str, Json]) -> frozenset[Phase]:  # noqa: ARG002 -- for those that ask
         """The phases in which it works, given metadata that fit the schema."""
@@ -78,13 +81,16 @@ class Policy(ABC, Generic[Settings]):
         ValueError says what is wrong with them besides, without quoting a secret.
         """
 
+    def adopt(self, settings: Settings) -> None:
+        """Called for each step of a chain of the configuration: what it needs is part of this policy's health."""
+
     @abstractmethod
     def execute(
         self, settings: Settings, context: RequestContext
     ) -> Coroutine[Any, Any, PolicyResult] | PolicyResult: ...
 
     async def health_check(self) -> None:
-        """Raises where the policy cannot do its work."""
+        """Raises where the policy cannot do its work; the words of a PolicyFailure are told."""
 
 
 @dataclass(frozen=True, slots=True)

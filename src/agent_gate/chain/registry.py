@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 
 from agent_gate.chain.policy import Policy, PolicyInfo
-from agent_gate.model.errors import ConfigError
+from agent_gate.model.errors import ConfigError, GateError
 from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
@@ -38,12 +38,12 @@ class Registry:
         self._registered: Mapping[str, Registered] = {}
 
     def register(self, policy: Policy[Any], config: Mapping[str, Json] | None = None) -> None:
-        """ConfigError where the name is taken, or the policy is none."""
+        """ConfigError where the name is taken, the policy is none, or it cannot begin with this configuration."""
         with self._lock:
             if policy.name in self._registered:
                 raise ConfigError(f"policy already registered: {policy.name}", suggestion="give it another name")
             registered = Registered(policy, _complaint(policy))
-            policy.initialize(config or {})
+            _initialize(policy, config)
             self._registered = {**self._registered, policy.name: registered}
 
     def find(self, name: str, version: str = "") -> Registered | None:
@@ -73,6 +73,20 @@ def installed() -> list[Policy[Any]]:
                 suggestion="mend or uninstall the package that offers it",
             ) from error
     return policies
+
+
+def _initialize(policy: Policy[Any], config: Mapping[str, Json] | None) -> None:
+    if config is not None and type(policy).initialize is Policy.initialize:
+        raise ConfigError(f"policy `{policy.name}` takes no configuration", suggestion="remove it from `policies`")
+    try:
+        policy.initialize(config or {})
+    except Exception as error:
+        words = error.problem.detail if isinstance(error, GateError) else str(error)
+        # Any other text was not written to be read, and may quote what it was given.
+        why = words if isinstance(error, GateError | ValueError) else type(error).__name__
+        raise ConfigError(
+            f"policy `{policy.name}` cannot begin: {why}", suggestion=f"mend policies.{policy.name}"
+        ) from error
 
 
 def _complaint(policy: Policy[Any]) -> Callable[[Json], str | None]:

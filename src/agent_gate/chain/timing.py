@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Generator
 from types import coroutine
 from typing import Any, TypeVar
 
+from agent_gate.chain.turn import TURN
 from agent_gate.model.limits import CHAIN_GRACE_S
 
 Result = TypeVar("Result")
@@ -38,7 +39,7 @@ class PolicyCancelled(Exception):
 class Timing:
     """Used by one chain run, inside one task."""
 
-    __slots__ = ("_alarm", "_at", "_chain_until", "_handle", "_loop", "_until", "_waiter")
+    __slots__ = ("_alarm", "_at", "_chain_until", "_handle", "_loop", "_name", "_until", "_waiter")
 
     def __init__(self, deadline_s: float | None) -> None:
         self._loop = asyncio.get_running_loop()
@@ -46,20 +47,26 @@ class Timing:
         self._until = self._alarm = self._chain_until
         self._handle: asyncio.TimerHandle | None = None
         self._at = 0.0
+        self._name = ""
         self._waiter: asyncio.Future[None] | None = None
 
     def close(self) -> None:
+        TURN.policy = ""
+        self._cancel_timer()
+
+    def _cancel_timer(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
 
     @coroutine
-    def within(self, policy: Coroutine[Any, Any, Result], seconds: float) -> _Waiting[Result]:
+    def within(self, policy: Coroutine[Any, Any, Result], seconds: float, name: str = "") -> _Waiting[Result]:
         """The policy's result, if it comes in time; whatever comes later is nobody's."""
         now = self._loop.time()
         if now >= self._chain_until:
             policy.close()
             raise ChainTimedOut
         self._until = self._alarm = min(now + seconds, self._chain_until)
+        TURN.policy = name  # until the next policy, the next wait or the chain's end
         try:
             awaited = policy.send(None)
         except StopIteration as done:
@@ -69,6 +76,7 @@ class Timing:
             return result
         except asyncio.CancelledError:
             raise PolicyCancelled from None
+        TURN.policy, self._name = "", name
         result = yield from self._finished(policy, awaited)
         if self._loop.time() >= self._until:
             raise self._timed_out()
@@ -102,16 +110,16 @@ class Timing:
                 try:
                     came = yield from self._came(awaited)
                 except (Exception, asyncio.CancelledError) as error:
-                    awaited = policy.throw(error)
+                    awaited = self._stepped(policy, error)
                     continue
                 if came:
-                    awaited = policy.send(None)
+                    awaited = self._stepped(policy)
                 elif told:
                     break
                 else:
                     told = True
                     self._alarm = self._loop.time() + CHAIN_GRACE_S
-                    awaited = policy.throw(asyncio.CancelledError())
+                    awaited = self._stepped(policy, asyncio.CancelledError())
         except StopIteration as done:
             result: Result = done.value
             return result
@@ -120,6 +128,14 @@ class Timing:
             raise
         _abandon(policy)
         raise asyncio.CancelledError
+
+    def _stepped(self, policy: Coroutine[Any, Any, Any], error: BaseException | None = None) -> Any:
+        """Up to what the policy waits for next; StopIteration at its end."""
+        TURN.policy = self._name
+        try:
+            return policy.send(None) if error is None else policy.throw(error)
+        finally:
+            TURN.policy = ""
 
     def _came(self, awaited: Any) -> _Waiting[bool]:
         """Waits for what a policy waits for; false where the time is up first."""
@@ -151,7 +167,7 @@ class Timing:
             self._waiter.set_result(None)
 
     def _set_timer(self) -> None:
-        self.close()
+        self._cancel_timer()
         self._at = self._alarm
         self._handle = self._loop.call_at(self._alarm, self._fire)
 

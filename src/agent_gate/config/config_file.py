@@ -59,7 +59,7 @@ def load_config(path: PathLike = "config.yaml", *, for_agents: bool = True, chec
         if check is not None:
             check(document.value, problems)
     problems.raise_any()
-    free = ("projects", "chains")
+    free = ("projects", "chains", "policies")
     return _config({key: item if key in free else _whole(item) for key, item in document.value.items()})
 
 
@@ -106,6 +106,7 @@ def _config(fields: dict[str, Any]) -> Config:
         chains={
             name: tuple(ChainPolicyConfig(**item) for item in chain) for name, chain in fields.get("chains", {}).items()
         },
+        policies=fields.get("policies", {}),
         **named,
     )
 

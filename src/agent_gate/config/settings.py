@@ -181,3 +181,5 @@ class Config:
     projects: Mapping[str, ProjectConfig] = field(default_factory=lambda: {"default": ProjectConfig()})
     policy_agent: PolicyAgentConfig | None = None
     chains: Mapping[str, tuple[ChainPolicyConfig, ...]] = field(default_factory=dict)
+    policies: Mapping[str, Mapping[str, Json]] = field(default_factory=dict, repr=False)
+    """What `initialize` of each chain policy is given, by its name."""

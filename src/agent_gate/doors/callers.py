@@ -5,7 +5,6 @@ A chain can only narrow: whom it names must be in the configuration, and where i
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -22,8 +21,6 @@ from agent_gate.doors.http import Caller, address_of, bearer_token, caller_of, h
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.throttle import Throttle, seconds_of, slowed_down
 from agent_gate.model.errors import IdentityError, Problem
-
-_log = logging.getLogger(__name__)
 
 _CODES = {401: 6002, 429: 1012}
 """What a refusal of the chain counts as, by the status that it answers with; 6003 where it is another."""
@@ -134,7 +131,6 @@ def _text(value: bytes) -> str:
 def _answered(response: Response) -> Answered:
     if response.immediate is not None:
         return _immediate(response.immediate, response)
-    _log.warning("the chain of this door ended with %s: %s", response.status.name, response.message)
     denied = response.status in (StatusCode.POLICY_DENIED, StatusCode.OK)
     problem = Problem(6003, f"policy `{response.policy_name}` does not let this request pass", "see chains.api")
     return Answered(problem_response(problem, 403 if denied else 503), problem)

@@ -296,6 +296,8 @@ CHAIN_METADATA_BYTES_MAX = 16_384
 CHAIN_GRACE_S = 0.25
 """How long a policy whose time is up may still tidy up."""
 CHAIN_HEALTH_TIMEOUT_S = 2.0
+CHAIN_WARNINGS_MAX = 256
+"""Different warnings that one executor logs as such; further ones are for `debug`."""
 SCRUB_STRETCH_CHARS = 16_384
 """Of a response that is looked through for secrets; more than one stretch is not for the event loop."""
 RATE_KEYS_MAX = 100_000
@@ -323,6 +325,10 @@ AGENT_PIECE_BYTES = 65_536
 """Of a body that goes back to Envoy."""
 AGENT_KEPT_BYTES_MAX = 268_435_456
 """Of the bodies that an agent keeps back for their policies, all together."""
+AGENT_QUEUE_WAIT_S = 1.0
+"""How long a request waits for one of `max_concurrent_requests` places; as many may wait as may run."""
+AGENT_HEALTH_INTERVAL_S = 10.0
+"""Between two looks at the health of policies for those who watch it."""
 AGENT_DRAIN_S = 5.0
 """How long an agent that ends waits for what is under way."""
 RELAY_CHUNK_BYTES = 65_536

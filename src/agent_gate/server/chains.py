@@ -26,7 +26,7 @@ class Chains:
 
     def __init__(self, config: Config, judge: RequestJudge) -> None:
         self._config = config
-        self._registry = registry_of(SystemClock(), judge)
+        self._registry = registry_of(config.policies, SystemClock(), judge)
         self._executor = Executor(self._registry, BlockingPool(BLOCKING_THREADS_MAX), _bounds(config))
 
     def api(self) -> ConfiguredChain | None:

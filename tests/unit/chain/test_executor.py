@@ -17,10 +17,17 @@ from agent_gate.chain.policy import PASSED, REQUEST_PHASE, PolicyResult, StatusC
 from agent_gate.chain.prepared import OnFailure, PolicyRef, in_phase
 from agent_gate.chain.registry import Registry
 from agent_gate.config.settings import PolicyAgentConfig
-from tests.unit.chain.scripted import SOON, Blocking, Scripted, an_executor, asks_for, never, raises, returns, run
+from tests.unit.chain.scripted import SOON, Scripted, an_executor, asks_for, never, raises, returns, run
+from tests.virtual_time import BACKEND
 
 OK, DENIED, ERROR, TIMEOUT = StatusCode
 ANY_ON_FAILURE = [each.value for each in OnFailure]
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Whatever else the machine does meanwhile, a policy that answers at once is in time."""
+    return BACKEND
 
 
 def passing(name: str = "next") -> Scripted:
@@ -259,28 +266,6 @@ async def test_metadata_of_all_results_are_told() -> None:
     assert (await run((first, "deny"), (second, "deny"))).metadata == {"a": "1", "b": "2"}
 
 
-async def test_blocking_policies_run_in_threads_and_a_full_pool_is_a_failure() -> None:
-    blocking = Blocking()
-    executor = an_executor(blocking, threads=1)
-    refs = [PolicyRef("blocking")]
-    first = asyncio.create_task(executor.execute(refs, RequestContext()))
-    await asyncio.sleep(0)
-    assert (await executor.execute(refs, RequestContext())).status is DENIED
-    blocking.let_go.set()
-    assert (await first).passes
-
-
-async def test_a_blocked_threads_late_result_is_discarded_and_its_slot_stays_taken() -> None:
-    blocking = Blocking()
-    executor = an_executor(blocking, bounds=SOON, threads=1)
-    refs = [PolicyRef("blocking")]
-    assert (await executor.execute(refs, RequestContext())).status is DENIED
-    late = await executor.execute(refs, RequestContext())
-    assert late.message == "policy `blocking` failed: ToolError"
-    blocking.let_go.set()
-    assert await asyncio.to_thread(blocking.done.wait, 20)
-
-
 async def test_health_names_the_policies_that_ail_without_their_secrets() -> None:
     class Ailing(Scripted):
         async def health_check(self) -> None:
@@ -294,3 +279,41 @@ def test_bounds_are_those_of_the_configuration() -> None:
     config = PolicyAgentConfig("/s", False, policy_timeout_ms=250, max_body_size=1, max_state_size=2)  # type: ignore[arg-type]
     config = replace(config, fail_on_unknown=False, allow_empty_chain=True)
     assert Bounds.of(config) == Bounds(0.25, 1, 2, False, True)
+
+
+@pytest.mark.parametrize("on_failure", ["deny", "continue"])
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (PolicyResult(ERROR, (), "its table is gone"), "its table is gone"),
+        (PolicyResult(ERROR), "error"),
+        (PolicyResult(TIMEOUT, (), "the shop was slow"), "the shop was slow"),
+        (PolicyResult(TIMEOUT), "timeout"),
+        (PolicyResult(OK, (), "\ud800"), "its message is no text"),
+        (PolicyResult(OK, (), 7), "its message is no text"),  # type: ignore[arg-type]  # as another package might
+        (None, "it returned no result"),
+    ],
+)
+async def test_a_policy_that_failed_is_told_in_its_own_words_or_by_what_it_reported(
+    result: Any, told: str, on_failure: str
+) -> None:
+    response = await run((Scripted("broken", returns(result)), on_failure))
+    if on_failure == "deny":
+        assert (response.status, response.policy_name) == (DENIED, "broken")
+        assert response.message == f"policy `broken` failed: {told}"
+    else:
+        assert response.failures == [Failure("broken", told)]
+
+
+@pytest.mark.parametrize("over", [0, 1])
+async def test_a_context_may_be_as_large_as_the_bounds_and_not_a_byte_larger(over: int) -> None:
+    bounds = Bounds(body_bytes_max=10, state_bytes_max=RequestContext.create(state={"k": "v"}).state.size_bytes())
+    for context in (
+        RequestContext.create(body=b"x" * (10 + over)),
+        RequestContext.create(state={"k": "v" * (1 + over)}),
+    ):
+        if over:
+            with pytest.raises(InvalidRequest, match="size exceeds limit"):
+                await run((passing(), "deny"), context=context, bounds=bounds)
+        else:
+            assert (await run((passing(), "deny"), context=context, bounds=bounds)).passes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,19 @@ from agent_gate.chain.executor import Bounds
 from agent_gate.chain.instruction import SetHeader
 from agent_gate.chain.policy import PASSED, PolicyResult, StatusCode
 from agent_gate.chain.prepared import PolicyRef
+from agent_gate.chain.turn import TURN
 from tests.gates import PATIENCE_S
 from tests.unit.chain.scripted import SOON, Script, Scripted, an_executor, asks_for, never, returns, run
+from tests.virtual_time import BACKEND, VirtualTimeLoop
 
 LATE = PolicyResult(instructions=(SetHeader("late", "x"),))
 PATIENT = Bounds(policy_timeout_s=60)
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """Whatever else the machine does meanwhile, a policy that answers at once is in time."""
+    return BACKEND
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +97,8 @@ async def spins(_: RequestContext) -> PolicyResult:
 
 async def blocks_the_loop(_: RequestContext) -> PolicyResult:
     loop = asyncio.get_running_loop()
-    until = loop.time() + 0.03
-    while loop.time() < until:
-        pass
+    assert isinstance(loop, VirtualTimeLoop)
+    loop.advance(0.03)
     return LATE
 
 
@@ -311,3 +319,29 @@ async def test_chains_that_run_at_once_do_not_disturb_each_other() -> None:
     refs = [PolicyRef("slow", on_failure="continue"), PolicyRef("quick")]
     responses = await asyncio.gather(*(executor.execute(refs, RequestContext()) for _ in range(50)))
     assert all(response.passes and len(response.failures) == 1 for response in responses)
+
+
+async def test_whose_turn_it_is_is_known_while_a_policy_runs_and_never_while_it_waits_or_afterwards() -> None:
+    """A watchdog that finds the loop stuck reads it: a name that stayed behind would blame the innocent."""
+    seen: list[str] = []
+
+    async def looks(_: RequestContext) -> PolicyResult:
+        seen.append(TURN.policy)
+        return PASSED
+
+    async def waits(_: RequestContext) -> PolicyResult:
+        seen.append(TURN.policy)
+        asyncio.get_running_loop().call_soon(lambda: seen.append(TURN.policy))
+        await asyncio.sleep(0.001)
+        seen.append(TURN.policy)
+        return PASSED
+
+    async def fails(_: RequestContext) -> PolicyResult:
+        raise RuntimeError
+
+    steps = [("quick", looks), ("slow", waits), ("broken", fails), ("last", looks)]
+    await run(*((Scripted(name, script), "continue") for name, script in steps), bounds=PATIENT)
+    assert seen == ["quick", "slow", "", "slow", "last"]
+    assert TURN.policy == ""
+    await run((Scripted("broken", fails), "deny"), bounds=PATIENT)
+    assert TURN.policy == ""

@@ -43,7 +43,12 @@ def test_a_shipped_schema_is_one_and_refuses_unknown_fields_everywhere(file: Pat
 
 
 OPEN = {
-    "config": ["config.chains.*[].metadata", "config.projects.*.initial_state", "config.projects.*.state_schema"],
+    "config": [
+        "config.chains.*[].metadata",
+        "config.policies.*",
+        "config.projects.*.initial_state",
+        "config.projects.*.state_schema",
+    ],
     "plan": ["plan.steps[].args"],
     "policy": [],
 }

@@ -220,3 +220,22 @@ def test_a_report_is_plain_json() -> None:
         ],
         "more_problems": 4,
     }
+
+
+@pytest.mark.parametrize(
+    ("signatures", "column"),
+    [
+        (["a", "b"], 'a","b'),
+        (['a"b'], 'a\\"b'),
+        (["a\\b"], "a\\\\b"),
+        (['a","b'], 'a\\",\\"b'),
+    ],
+)
+def test_a_forged_column_that_reads_like_the_bodys_text_is_not_its_signatures(
+    signatures: list[str], column: str
+) -> None:
+    """The fast look compares text: what would have to be escaped there must not pass as if it had been."""
+    body = canonical({"signatures": signatures}).decode()
+    assert f'["{column}"]' in body
+    assert not is_signed_as("settled", column, body)
+    assert is_signed_as("settled", "\n".join(signatures), body)

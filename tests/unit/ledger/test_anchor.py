@@ -72,3 +72,31 @@ def test_a_key_file_that_holds_no_key_is_an_integrity_error(files: LedgerFiles, 
     with pytest.raises(StorageError) as refused:
         AnchorKey.of(files)
     assert refused.value.code == 5004
+
+
+@pytest.mark.parametrize("zeros", [bytes(40), b"[" + bytes(40)], ids=["whole", "in part"])
+def test_zeros_before_a_signed_line_are_no_loss_of_power_but_a_forgery(files: LedgerFiles, zeros: bytes) -> None:
+    """Signing waits until every line before it is on the disk: whoever zeroes one to hide a head is found."""
+    key = AnchorKey.of(files)
+    anchor = Anchor(files, key)
+    anchor.begin_if_new("t")
+    anchor.append("t", heads(1))
+    begin, first = files.anchor.read_bytes().splitlines(keepends=True)
+    anchor.sync("t")
+    signed = files.anchor.read_bytes().splitlines(keepends=True)[-1]
+    files.anchor.write_bytes(begin + zeros + b"\n" + signed)
+    with pytest.raises(StorageError, match=r"line 3 of .* was not made with the ledger's key") as refused:
+        anchors.read(files.anchor, key)
+    assert refused.value.code == 5004
+    files.anchor.write_bytes(begin + zeros + b"\n" + first)
+    assert anchors.read(files.anchor, key) == {}
+
+
+def test_a_key_that_is_lost_is_not_replaced_while_its_anchor_is_there(files: LedgerFiles) -> None:
+    """A new key would bless whatever the database says now."""
+    Anchor(files, AnchorKey.of(files)).begin_if_new("t")
+    files.anchor_key.unlink()
+    with pytest.raises(StorageError, match=r"the key of .* is gone") as refused:
+        AnchorKey.of(files)
+    assert refused.value.code == 5004
+    assert not files.anchor_key.exists()

@@ -373,3 +373,24 @@ def test_a_viewer_s_look_at_the_state_is_judged_as_it_was_when_it_was_recorded(e
     judge = Judge(judge_of({"rules": [ALLOW]}).policy, edition=edition)
     call = bound_call(STATE_GET)
     assert judge.decide(call, facts(roles=("viewer",)), STATE_GET).decision.value == decision
+
+
+def test_verdicts_that_are_kept_for_the_next_call_like_it_are_bounded_and_stay_right() -> None:
+    """An agent that never asks the same thing twice must not fill the memory."""
+    judge, declaration = judge_of({"rules": [{"pattern": "t(*7)", "action": "deny"}, ALLOW]}), tool()
+    asked = facts(state=None)
+    most = 1_024
+    for number in range(2 * most + 10):
+        verdict = judge.decide(bound_call(declaration, (f"t({number})",)), asked, declaration)
+        assert (verdict.decision is Decision.DENY) is (number % 10 == 7)
+        assert 0 < len(judge.judged(declaration).verdicts) <= most
+    assert len(judge.judged(declaration).verdicts) == 10
+    known = judge.decide(bound_call(declaration, ("t(2057)",)), asked, declaration)
+    assert known is judge.decide(bound_call(declaration, ("t(2057)",)), asked, declaration)
+
+
+def test_what_is_kept_of_callers_is_bounded_too() -> None:
+    judge, declaration = judge_of({"rules": [ALLOW]}), tool()
+    for number in range(600):
+        judge.decide(bound_call(declaration), facts(roles=(f"role-{number}",)), declaration)
+        assert 0 < len(judge.judged(declaration)._standings) <= 256

@@ -59,7 +59,7 @@ class Scripted(Policy[Any]):
 
 
 def chain(*refs: PolicyRef) -> Outbound:
-    registry = registry_of(SystemClock())
+    registry = registry_of({}, SystemClock())
     registry.register(Scripted())
     return Outbound(refs, registry, BlockingPool(2))
 

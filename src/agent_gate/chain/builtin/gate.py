@@ -10,6 +10,7 @@ from typing import assert_never
 from agent_gate.chain.builtin.bound_headers import NEVER_BOUND, UNBOUND, BoundHeaders
 from agent_gate.chain.builtin.identity import identity_of
 from agent_gate.chain.context import RequestContext
+from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.policy import PASSED, Policy, PolicyResult, denied, object_schema
 from agent_gate.model.errors import GateError
 from agent_gate.model.tool import Json
@@ -92,6 +93,12 @@ class GatePolicy(Policy[GateSettings]):
                 )
             case _:
                 assert_never(judgement)
+
+    async def health_check(self) -> None:
+        try:
+            await self._judge.health_check()
+        except GateError as error:
+            raise PolicyFailure(f"the gate cannot judge: {error.problem.detail}") from None
 
 
 def _bound_headers(metadata: Mapping[str, Json]) -> BoundHeaders:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 import httpx2
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
@@ -26,6 +28,8 @@ from agent_gate.model.limits import (
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock
 from agent_gate.regular_files import read_regular
+
+_log = logging.getLogger(__name__)
 
 Fetch: TypeAlias = Callable[[str], Awaitable[bytes]]
 
@@ -94,23 +98,46 @@ class KeySource:
     """The current keys of one set: looked up anew when they are old or a token names another, but not too often."""
 
     def __init__(self, place: str, clock: Clock, fetch: Fetch) -> None:
-        self._place, self._clock, self._fetch = place, clock, fetch
+        self.place, self._clock, self._fetch = place, clock, fetch
         self._is_url = "://" in place
         self._lock = asyncio.Lock()
         self._keys: tuple[VerifyingKey, ...] = ()
         self._read_at = self._looked_at = float("-inf")
+        self._asked_at = clock.monotonic()
+        self._trouble = ""
+        """Why the last look found nothing."""
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a token has needed it of late."""
+        return self._clock.monotonic() - self._asked_at <= JWKS_STALE_S
 
     async def keys(self, kid: str | None) -> tuple[VerifyingKey, ...]:
-        """PolicyFailure where there are none to be had."""
-        if self._is_wanted(kid) and (self._lock.locked() or self._is_due()):
-            async with self._lock:
-                if self._is_wanted(kid) and self._is_due():
-                    await self._look()
-        if self._clock.monotonic() - self._read_at > JWKS_STALE_S:
+        """PolicyFailure where there are none to be had; who sent the token is not told where from."""
+        self._asked_at = self._clock.monotonic()
+        await self._look_if_due(kid)
+        if self._is_stale():
             raise PolicyFailure(
                 "the keys that verify tokens cannot be had", suggestion="see whether their source is up"
             )
         return self._keys
+
+    async def health_check(self) -> None:
+        """PolicyFailure where no token can be verified now."""
+        await self._look_if_due(None)
+        if self._is_stale():
+            raise PolicyFailure(f"the keys at {self._shown} cannot be read: {self._trouble or 'not looked at yet'}")
+        if not self._keys:
+            raise PolicyFailure(f"the key set at {self._shown} holds no key that can be used")
+
+    async def _look_if_due(self, kid: str | None) -> None:
+        if self._is_wanted(kid) and (self._lock.locked() or self._is_due()):
+            async with self._lock:
+                if self._is_wanted(kid) and self._is_due():
+                    await self._look()
+
+    def _is_stale(self) -> bool:
+        return self._clock.monotonic() - self._read_at > JWKS_STALE_S
 
     def _is_wanted(self, kid: str | None) -> bool:
         old = self._clock.monotonic() - self._read_at >= JWKS_AGE_S
@@ -124,14 +151,27 @@ class KeySource:
         try:
             if self._is_url:
                 async with asyncio.timeout(JWKS_TIMEOUT_S):
-                    data = await self._fetch(self._place)
+                    data = await self._fetch(self.place)
             else:
-                data = read_regular(self._place, JWKS_BYTES_MAX)
+                data = read_regular(self.place, JWKS_BYTES_MAX)
             self._keys = read_key_set(data, secrets=not self._is_url)
-        except (OSError, TimeoutError, httpx2.HTTPError, PolicyFailure):
+        except (OSError, TimeoutError, httpx2.HTTPError, PolicyFailure) as error:
             # What was read before serves on for a while.
+            self._failed(error)
             return
-        self._read_at = self._looked_at
+        self._read_at, self._trouble = self._looked_at, ""
+
+    def _failed(self, error: Exception) -> None:
+        """Told when it begins, and when it is another trouble."""
+        trouble = error.problem.detail if isinstance(error, PolicyFailure) else type(error).__name__
+        if trouble != self._trouble:
+            _log.warning("the keys at %s cannot be read: %s", self._shown, trouble)
+        self._trouble = trouble
+
+    @property
+    def _shown(self) -> str:
+        """Without what a URL may carry besides the host."""
+        return f"`{urlsplit(self.place).hostname}`" if self._is_url else f"`{self.place}`"
 
 
 async def fetched(url: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -76,6 +77,8 @@ class Jwt(Policy[JwtSettings]):
     def __init__(self, clock: Clock, fetch: Fetch = fetched) -> None:
         self._clock, self._fetch = clock, fetch
         self._sources: OrderedDict[str, KeySource] = OrderedDict()
+        self._lasting: dict[str, KeySource] = {}
+        """Those of chains of the configuration."""
         self._jws = PyJWS(algorithms=list(ALGORITHMS))
 
     def prepare(self, metadata: Mapping[str, Json]) -> JwtSettings:
@@ -102,6 +105,19 @@ class Jwt(Policy[JwtSettings]):
             key,
             self._source(metadata),
         )
+
+    def adopt(self, settings: JwtSettings) -> None:
+        if settings.source is not None:
+            self._lasting[settings.source.place] = settings.source
+
+    async def health_check(self) -> None:
+        """Every source of keys that the configuration names, and those that requests have needed of late."""
+        of_late = {place: source for place, source in self._sources.items() if source.is_in_use}
+        sources = {**of_late, **self._lasting}.values()
+        found = await asyncio.gather(*(source.health_check() for source in sources), return_exceptions=True)
+        failures = [failure for failure in found if isinstance(failure, BaseException)]
+        if failures:
+            raise failures[0]
 
     async def execute(self, settings: JwtSettings, context: RequestContext) -> PolicyResult:
         token = credential(context, settings.header, settings.scheme)
@@ -164,7 +180,9 @@ class Jwt(Policy[JwtSettings]):
                 raise ValueError("`jwks_file` is a path")
         else:
             return None
-        source = self._sources.pop(place, None) or KeySource(place, self._clock, self._fetch)
+        source = (
+            self._lasting.get(place) or self._sources.pop(place, None) or KeySource(place, self._clock, self._fetch)
+        )
         self._sources[place] = source
         if len(self._sources) > SOURCES_MAX:
             self._sources.popitem(last=False)

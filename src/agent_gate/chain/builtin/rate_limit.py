@@ -11,6 +11,7 @@ from hashlib import sha256
 from agent_gate.chain.builtin.identity import identity_of
 from agent_gate.chain.builtin.ip_allow import caller_address
 from agent_gate.chain.context import RequestContext
+from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.policy import PASSED, Policy, PolicyResult, denied, object_schema
 from agent_gate.model.codec import canonical
 from agent_gate.model.limits import RATE_KEYS_MAX, RATE_SWEEP_INTERVAL_S
@@ -88,6 +89,12 @@ class RateLimit(Policy[RateLimitSettings]):
                 return early
             self._due_ns[key] = due + settings.interval_ns
             return 0
+
+    async def health_check(self) -> None:
+        with self._lock:
+            if len(self._due_ns) < self._keys_max or self._swept(int(self._clock.monotonic() * _NS)):
+                return
+        raise PolicyFailure(f"{self._keys_max} callers are being counted, and whoever is new is refused")
 
     def _swept(self, now: int) -> bool:
         """Forget those who are back at their steady rate; not too often, for that looks at all of them."""

@@ -36,7 +36,7 @@ def policy_agent(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("-c", "--config", metavar="FILE", help="Its sections policy_agent and chains are used."),
+        typer.Option("-c", "--config", metavar="FILE", help="Its sections policy_agent, chains and policies are used."),
     ] = None,
     log_level: Annotated[
         str,

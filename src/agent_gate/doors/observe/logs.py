@@ -20,6 +20,9 @@ from agent_gate.model.visible import visible
 HIDDEN = "[secret]"
 _SECRET_KEYS = frozenset(("authorization", "cookie", "proxy-authorization", "set-cookie", "token", "password"))
 _CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',;]+")
+_CREDENTIAL_NAME = re.compile(
+    r"(?i)auth|cookie|token|secret|passw|passphrase|(api|access|private|signing)[_-]?key|credential|dsn"
+).search
 QUIETED = ("alembic", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "websockets.client")
 """Libraries that log every URL or message, in which somebody else's secret may stand, or each step of theirs."""
 _SHORTEST_SECRET_CHARS = 4
@@ -40,7 +43,8 @@ def secrets_of(config: Config) -> list[str]:
         found.append(_password_in(services.homeassistant.url))
     for chain in config.chains.values():
         for step in chain:
-            found += _secrets_in(step.metadata)
+            found += _secrets_in(step.metadata) + _credentials_in(step.metadata)
+    found += _credentials_in(config.policies)
     return [secret for secret in found if len(secret) >= _SHORTEST_SECRET_CHARS]
 
 
@@ -52,6 +56,20 @@ def _secrets_in(metadata: Mapping[str, Any]) -> list[str]:
     if isinstance(headers, Mapping):
         found += [part for value in headers.values() for part in (value, str(value).partition(" ")[2])]
     return [secret for secret in found if isinstance(secret, str) and len(secret) >= 8]
+
+
+def _credentials_in(value: Any, *, named: bool = False) -> list[str]:
+    """Text under a name like that of a credential, and passwords in URLs: what other packages' policies are given."""
+    match value:
+        case str():
+            return [value if named and len(value) >= 8 else _password_in(value)]
+        case Mapping():
+            pairs = [(item, named or bool(_CREDENTIAL_NAME(str(key)))) for key, item in value.items()]
+        case list() | tuple():
+            pairs = [(item, named) for item in value]
+        case _:
+            return []
+    return [text for item, is_named in pairs for text in _credentials_in(item, named=is_named)]
 
 
 def _password_in(url: str) -> str:

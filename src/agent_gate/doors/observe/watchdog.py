@@ -11,6 +11,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from agent_gate.chain.turn import TURN
 from agent_gate.model.limits import LOOP_BEAT_INTERVAL_S, LOOP_BLOCKED_S
 
 _log = logging.getLogger("agent_gate.watchdog")
@@ -61,7 +62,9 @@ class Watchdog:
             silent_s = time.monotonic() - beat - self._interval_s
             if silent_s > self._blocked_s and beat != told:
                 told = beat
-                _log.warning("the event loop does not answer for %.1f s; it is at %s", silent_s, self._where())
+                policy = TURN.policy
+                who = f"policy `{policy}` holds it, and must await or be `blocking`; " if policy else ""
+                _log.warning("the event loop does not answer for %.1f s; %sit is at %s", silent_s, who, self._where())
                 self._on_blocked()
 
     def _where(self) -> str:

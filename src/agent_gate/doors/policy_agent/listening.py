@@ -10,20 +10,28 @@ from pathlib import Path
 from urllib.parse import quote
 
 import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from agent_gate.chain.executor import Executor
 from agent_gate.chain.registry import Registry
 from agent_gate.config import Config, PolicyAgentConfig
 from agent_gate.doors.policy_agent.envoy import Kernel, envoy_handlers
+from agent_gate.doors.policy_agent.health import Health
 from agent_gate.doors.policy_agent.methods import handlers
 from agent_gate.doors.policy_agent.place import OURS_ONLY, claimed, umask
 from agent_gate.doors.policy_agent.relay import relaying
 from agent_gate.doors.policy_agent.running import Running
 from agent_gate.doors.policy_agent.service import SERVICE, PolicyAgent
 from agent_gate.doors.wire import Unreachable
-from agent_gate.model.limits import AGENT_DRAIN_S, AGENT_MESSAGE_OVERHEAD_BYTES, AGENT_STREAMS_MAX
+from agent_gate.model.limits import (
+    AGENT_DRAIN_S,
+    AGENT_HEALTH_INTERVAL_S,
+    AGENT_MESSAGE_OVERHEAD_BYTES,
+    AGENT_STREAMS_MAX,
+)
+
+HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
 @asynccontextmanager
@@ -56,19 +64,18 @@ async def _started(
     """A server that runs, and how to end it in good order."""
     server = _server(settings)
     running = Running(settings.max_concurrent_requests)
-    agent = PolicyAgent(registry, executor, running, settings)
+    health = Health(executor, SERVICE.full_name, AGENT_HEALTH_INTERVAL_S)
+    agent = PolicyAgent(registry, executor, running, health, settings)
     kernel = Kernel(config.chains, settings, registry, executor, running)
-    status = health.aio.HealthServicer()
     server.add_generic_rpc_handlers((handlers(SERVICE, agent.methods()), *envoy_handlers(kernel)))
-    health_pb2_grpc.add_HealthServicer_to_server(status, server)
-    reflection.enable_server_reflection((SERVICE.full_name, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    reflection.enable_server_reflection((SERVICE.full_name, HEALTH, reflection.SERVICE_NAME), server)
     _bind(server, path)
     await server.start()
-    for name in ("", SERVICE.full_name):
-        await status.set(name, health_pb2.HealthCheckResponse.SERVING)
+    health.start()
 
     async def stop() -> None:
-        await status.enter_graceful_shutdown()
+        health.close()
         agent.close()
         await server.stop(AGENT_DRAIN_S)
 

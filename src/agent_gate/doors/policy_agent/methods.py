@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from agent_gate.chain.faults import InvalidRequest
+from agent_gate.chain.panics import told
 
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 Method: TypeAlias = Callable[..., Awaitable[Any]]
@@ -73,9 +74,11 @@ async def _abort(context: Context, error: Exception) -> NoReturn:
         case grpc.aio.AbortError():
             raise error
         case InvalidRequest():
+            _log.info("refused before any policy: %s", error.problem)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error.problem))
         case Busy():
+            _log.info("refused before any policy: %s", error)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         case _:
-            _log.error("a method of the policy agent raised %s", type(error).__name__)
+            _log.error("a method of the policy agent raised %s", told(error))
             await context.abort(grpc.StatusCode.INTERNAL, "the agent itself failed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 
 import grpc
@@ -14,17 +15,23 @@ from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.registry import Registry
 from agent_gate.config import PolicyAgentConfig
 from agent_gate.doors.policy_agent.chains import ReadyChains
+from agent_gate.doors.policy_agent.health import Health
 from agent_gate.doors.policy_agent.methods import Busy, Context, Method, parsed
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.running import Running
 from agent_gate.doors.policy_agent.translate import context_of, info_of, phase_of, refusal, response_of
 
+_log = logging.getLogger(__name__)
+
 SERVICE = pb.DESCRIPTOR.services_by_name["PolicyAgent"]
 
 
 class PolicyAgent:
-    def __init__(self, registry: Registry, executor: Executor, running: Running, config: PolicyAgentConfig) -> None:
-        self._registry, self._executor, self._running, self._config = registry, executor, running, config
+    def __init__(
+        self, registry: Registry, executor: Executor, running: Running, health: Health, config: PolicyAgentConfig
+    ) -> None:
+        self._registry, self._executor, self._config = registry, executor, config
+        self._running, self._health = running, health
         self._chains = ReadyChains(registry, allow_empty=config.allow_empty_chain)
         self._idle: set[asyncio.Task[None]] = set()
         """Streams that wait for their next request."""
@@ -53,7 +60,7 @@ class PolicyAgent:
         )
 
     async def health_check(self, _: pb.HealthCheckRequest, __: Context) -> pb.HealthCheckResponse:
-        ailments = await self._executor.health()
+        ailments = await self._health.look()
         if not ailments:
             return pb.HealthCheckResponse(status=pb.HealthCheckResponse.HEALTHY, message="all policies healthy")
         told = "; ".join(f"policy {name} unhealthy: {ailment}" for name, ailment in ailments.items())
@@ -89,8 +96,10 @@ class PolicyAgent:
             request_id = request.request_id
             return await self._execute(request, None)
         except InvalidRequest as error:
+            _log.info("refused before any policy: %s", error.problem)
             return refusal(request_id, str(error.problem))
         except Busy as error:
+            _log.info("refused before any policy: %s", error)
             return refusal(request_id, str(error))
 
     async def _execute(self, request: pb.PolicyRequest, remaining_s: float | None) -> pb.PolicyResponse:
@@ -100,7 +109,7 @@ class PolicyAgent:
         deadline_s = request.deadline_ms / 1000 or None
         if remaining_s is not None:
             deadline_s = remaining_s if deadline_s is None else min(remaining_s, deadline_s)
-        with self._running:
+        async with self._running.one(deadline_s) as deadline_s:
             response = await self._executor.run(chain, context, request_id=request.request_id, deadline_s=deadline_s)
         return response_of(response)
 

@@ -37,7 +37,7 @@ def outbound_of(config: Config, threads: Threads, clock: Clock) -> Outbound | No
     if OUTBOUND not in config.chains:
         return None
     bounds = Bounds.of(config.policy_agent) if config.policy_agent else Bounds()
-    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(clock), threads, bounds)
+    return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(config.policies, clock), threads, bounds)
 
 
 class Outbound:

@@ -46,6 +46,9 @@ class FakeJudge:
             return RequestAllowed()
         return RequestHeld(self._open.setdefault(request, f"call-{len(self._open) + 1}"), 5)
 
+    async def health_check(self) -> None:
+        """It always can."""
+
     def approve(self, call_id: str) -> None:
         request = next(request for request, open_id in self._open.items() if open_id == call_id)
         del self._open[request]

@@ -72,16 +72,16 @@ class Kernel:
     async def judge(self, chain: Chain, context: RequestContext, request_id: str) -> Response | ImmediateResponse:
         """The response of a chain that lets the message pass; otherwise the answer to the client."""
         try:
-            with self._running:
+            async with self._running.one():
                 response = await self._executor.run(chain, context, request_id=request_id)
         except InvalidRequest as error:
             return refused_as_invalid(error, chain.phase)
-        except Busy:
+        except Busy as error:
+            _log.info("refused before any policy: %s", error)
             return refusal(503, "too much is under way")
         answer = refusal_of(response, chain.phase)
         if answer is None:
             return response
-        _log.info("request `%s` was stopped by `%s`: %s", request_id, response.policy_name, response.message)
         return answer
 
 
