@@ -83,6 +83,7 @@ def page_of(question: Question) -> str:
             picked=False,
             place="inbox",
             queue=[item],
+            unattended="",
             uses_max=1,
             version="",
         )
