@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, database_path, examples
+from agent_gate.doors.cli.ledger_path import database_path
+from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.wire import Exit
 
 app = commands()

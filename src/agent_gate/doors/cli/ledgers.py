@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from agent_gate.doors.cli.options import existing_database
+from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.ledger.reader import open_reader
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import typer
 
 from agent_gate.doors.cli import faults, screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.options import DEFAULT_DB, PolicyPath, commands, database_path, examples
+from agent_gate.doors.cli.ledger_path import database_path
+from agent_gate.doors.cli.options import DEFAULT_DB, PolicyPath, commands, examples
 from agent_gate.doors.cli.serve import LOG_LEVELS
 from agent_gate.doors.wire import Exit
 from agent_gate.model.errors import ConfigError

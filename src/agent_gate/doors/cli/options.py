@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from agent_gate.model.errors import StorageError
+from agent_gate.doors.cli.ledger_path import DB_VARIABLE
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 
 if TYPE_CHECKING:
     from typer._click import Context
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar="AGENT_GATE_DB", help="The ledger.")]
+Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar=DB_VARIABLE, help="The ledger.")]
 Project = Annotated[str, typer.Option("--project", metavar="NAME", help="The project.")]
 PolicyPath = Annotated[Path, typer.Option("-p", "--policy", metavar="FILE", help="The policy.")]
 ServicesOf = Annotated[
@@ -53,38 +53,3 @@ def commands(help: str = "") -> typer.Typer:  # noqa: A002 -- Typer's own word
 def examples(*lines: str) -> str:
     """The closing part of a help text, each example on its own line."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def database_path(db: str) -> Path:
-    """Where the ledger is; it need not exist."""
-    scheme, separator, _ = db.partition("://")
-    if separator:
-        # The rest of it may hold a password.
-        raise StorageError(
-            f"ledgers at `{scheme}://…` are not in this release",
-            code=5001,
-            suggestion="name a file with --db or AGENT_GATE_DB",
-        )
-    if not db or "\0" in db:
-        raise StorageError(
-            "the name of the database is empty or not one", code=5001, suggestion="name a file with --db"
-        )
-    return Path(db)
-
-
-def existing_database(db: str) -> Path:
-    """The ledger's file; a command that only looks never makes one."""
-    path = database_path(db)
-    try:
-        found, is_file = path.exists(), path.is_file()
-    except OSError as error:
-        raise StorageError(f"cannot open `{db}`: {error.strerror}", code=5001, suggestion="check the path") from None
-    if not found:
-        raise StorageError(
-            f"there is no database at `{db}`",
-            code=5001,
-            suggestion="make one with `agent-gate init`, or name it with --db",
-        )
-    if not is_file:
-        raise StorageError(f"`{db}` is not a file", code=5001, suggestion="name the database with --db")
-    return path

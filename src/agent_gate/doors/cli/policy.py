@@ -10,7 +10,8 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples, existing_database
+from agent_gate.doors.cli.ledger_path import existing_database
+from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.wire import Exit
 from agent_gate.model.errors import ToolError
 

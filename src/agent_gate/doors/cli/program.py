@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from agent_gate.doors.cli import faults
-from agent_gate.doors.cli.ordinary import read_check
+from agent_gate.doors.cli.ordinary import run_ordinary
 from agent_gate.doors.wire import Exit
 
 NAME = "agent-gate"
@@ -32,11 +32,8 @@ def run(args: Sequence[str]) -> int:
 
 
 def _invoke(args: Sequence[str]) -> int:
-    if args[:1] == ["check"] and (options := read_check(args[1:])) is not None:
-        from agent_gate.doors.cli.checking import run_check
-
-        return run_check(**options)
-    return _invoke_by_typer(args)
+    code = run_ordinary(args)
+    return _invoke_by_typer(args) if code is None else code
 
 
 def _invoke_by_typer(args: Sequence[str]) -> int:
