@@ -1,7 +1,7 @@
 """Start-up: what a person waits for before a command does anything.
 
-As in an installation, where bytecode has been written by the installer or by the first start. A variable that forbids to
-write any, which is common where tests run, would have all the source compiled at every start, and measure that.
+As in an installation, where the installer or the first start has written the bytecode. A variable that forbids it, which
+is common where tests run, would have all the source compiled at every start.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import orjson
 from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.history.rebuilt import Asked, Place, Rebuilt, work_of
 from agent_gate.ledger import backing, beside
-from agent_gate.ledger.sqlite import question_of
+from agent_gate.ledger.rows import question_of
 from agent_gate.model.approval import Question
 from agent_gate.model.moment import iso
 

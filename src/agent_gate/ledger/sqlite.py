@@ -23,6 +23,7 @@ from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_g
 from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.news import News
 from agent_gate.ledger.recovery import owed_work
+from agent_gate.ledger.rows import ENTRY_COLUMNS, PENDING_COLUMNS, entry_of, pending_of, question_of
 from agent_gate.ledger.states import States
 from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.turns import Turns
@@ -44,17 +45,12 @@ from agent_gate.model.entry import (
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
 from agent_gate.model.limits import STATUS_AGE_MAX_S
-from agent_gate.model.moment import epoch, iso
+from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
 from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
 
 Found = TypeVar("Found")
-
-ENTRY_COLUMNS = (
-    "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
-    " body, body_hash, prev_hash, hash"
-)
 
 
 class SqliteLedger:
@@ -430,33 +426,3 @@ def _heard(noted: asyncio.Future[Committed]) -> None:
     """What cannot be written now is for the work that follows to tell."""
     if not noted.cancelled():
         noted.exception()
-
-
-PENDING_COLUMNS = "request_id, tool_name, args, signature, created_at, expires_at"
-
-
-def pending_of(row: Sequence[Any]) -> dict[str, Any]:
-    request_id, tool_name, args, signature, created_at, expires_at = row[:6]
-    return {
-        "request_id": request_id,
-        "tool_name": tool_name,
-        "args": orjson.loads(args),
-        "signature": signature,
-        "created_at": epoch(created_at),
-        "expires_at": epoch(expires_at),
-    }
-
-
-def question_of(text: str) -> Question:
-    fields = orjson.loads(text)
-    for name in ("signatures", "sensitive", "approver_roles"):
-        fields[name] = tuple(fields[name])
-    fields["reasons"] = tuple(fields["reasons"])
-    return Question(**fields)
-
-
-def entry_of(row: Sequence[Any]) -> Entry:
-    fields = list(row)
-    body = fields[11]
-    fields[11] = body.encode() if body is not None else None
-    return Entry(*fields)

@@ -79,8 +79,7 @@ class StateRef(Struct, frozen=True):
     """None for the initial state."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateChange:
+class StateChange(Struct, frozen=True):
     """A project's next state; its work says on which one it stands."""
 
     snapshot_id: str
@@ -90,8 +89,7 @@ class StateChange:
     """The document, decoded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(Struct, frozen=True):
     """An answer (or the end) of an open question; checked against the question as it stands in the ledger."""
 
     call_id: str
@@ -116,16 +114,14 @@ class PendingRow:
     expires_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class OutboxRow:
+class OutboxRow(Struct, frozen=True):
     effect_id: str
     call_id: str
     tool: str
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectChange:
+class ProjectChange(Struct, frozen=True):
     """A new project, or another status of one."""
 
     status: str
@@ -134,8 +130,7 @@ class ProjectChange:
     state_schema: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LeaveResult:
+class LeaveResult(Struct, frozen=True):
     """The agent is away: the outcome waits until the agent says that it has it."""
 
     agent_id: str
@@ -144,21 +139,18 @@ class LeaveResult:
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class TakeResults:
+class TakeResults(Struct, frozen=True):
     """The agent has these; each id is that of a call or of the agent's own request."""
 
     agent_id: str
     ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GiveGrant:
+class GiveGrant(Struct, frozen=True):
     grant: Grant
 
 
-@dataclass(frozen=True, slots=True)
-class UseGrant:
+class UseGrant(Struct, frozen=True):
     """One use less; refused where none is left, or where the time is over or a person took the grant back."""
 
     grant_id: str
@@ -167,14 +159,12 @@ class UseGrant:
     """Tells of the use; written before the entries of the work."""
 
 
-@dataclass(frozen=True, slots=True)
-class RevokeGrant:
+class RevokeGrant(Struct, frozen=True):
     grant_id: str
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeepMessage:
+class KeepMessage(Struct, frozen=True):
     """Where a messenger has shown a question, so that the message can be edited after a restart too."""
 
     call_id: str
@@ -182,14 +172,12 @@ class KeepMessage:
     reference: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropMessage:
+class DropMessage(Struct, frozen=True):
     call_id: str
     channel: str
 
 
-@dataclass(frozen=True, slots=True)
-class PutContact:
+class PutContact(Struct, frozen=True):
     """What reaches or opens something on the owner's behalf, such as a token; another value under the key gives way."""
 
     key: str
@@ -197,13 +185,11 @@ class PutContact:
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropContact:
+class DropContact(Struct, frozen=True):
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class EntityRow:
+class EntityRow(Struct, frozen=True):
     """One entity of a home as it was last seen."""
 
     entity_id: str
@@ -214,34 +200,29 @@ class EntityRow:
     captured_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeepEntities:
+class KeepEntities(Struct, frozen=True):
     """Each in place of what was known of it before."""
 
     rows: tuple[EntityRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DropEntities:
+class DropEntities(Struct, frozen=True):
     entity_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SeenEntities:
+class SeenEntities(Struct, frozen=True):
     """All that are kept were there at this moment, as they are kept."""
 
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropOldEntities:
+class DropOldEntities(Struct, frozen=True):
     """Those that were captured before this moment."""
 
     before: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoteClock:
+class NoteClock(Struct, frozen=True):
     """How far the wall clock is ahead of the time since the machine started; refused where somebody has noted it."""
 
     boot: str
@@ -311,47 +292,39 @@ class Applied(Struct, frozen=True):
     state_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotOpen:
+class NotOpen(Struct, frozen=True):
     status: str
     """`missing`, `archived`, `locked`, `exists`, `paused`"""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestTaken:
+class RequestTaken(Struct, frozen=True):
     call_id: str
     input_hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class NoRoom:
+class NoRoom(Struct, frozen=True):
     charge: Charge
     used: float
 
 
-@dataclass(frozen=True, slots=True)
-class StateMoved:
+class StateMoved(Struct, frozen=True):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotPending:
+class NotPending(Struct, frozen=True):
     why: str
     """`missing`, `answered`, `late`, `other`"""
 
 
-@dataclass(frozen=True, slots=True)
-class AlreadyClosed:
+class AlreadyClosed(Struct, frozen=True):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class GrantSpent:
+class GrantSpent(Struct, frozen=True):
     grant_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClockKnown:
+class ClockKnown(Struct, frozen=True):
     """Another process has noted where the clock was set to."""
 
 
@@ -385,8 +358,7 @@ class ProjectState(Struct, frozen=True):
         return StateRef(self.version, self.snapshot_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One fact as it stands in the ledger."""
 
     project: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +26,8 @@ def reading(db: str) -> Iterator[sqlite3.Connection]:
 
 def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
+    import asyncio  # looking back does without
+
     from agent_gate.ledger.sqlite import SqliteLedger
     from agent_gate.system import RandomIds, SystemClock
 
