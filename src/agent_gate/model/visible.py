@@ -27,6 +27,8 @@ _MARKS_MAX = 4
 _CHUNK_CHARS, _PIECE_CHARS_MAX, _NAMES_IN_A_PIECE_MAX = 4_096, 256, 16
 _LOOKED_AT_FACTOR = 8
 _TAB = "⇥   "
+_SIGNS = ("+", "-", " ", "@", "\\")
+"""How lines of a unified diff begin."""
 _ISOLATE, _END = "\u2068", "\u2069"
 
 _BLANK = r" \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -101,8 +103,12 @@ def visible_lines(text: str, chars_max: int | None = None) -> tuple[list[str], i
 
 
 def visible_difference(diff: str) -> list[str]:
-    """The lines of a unified diff: behind its sign each is a line of a file."""
-    return [line[:1] + drawn(line[1:], in_a_file=True).text for line in diff.split("\n")]
+    """The lines of a unified diff: behind its sign each is a line of a file; one without a sign is drawn whole."""
+    return [_after_sign(line, 1 if line.startswith(_SIGNS) else 0) for line in diff.split("\n")]
+
+
+def _after_sign(line: str, place: int) -> str:
+    return line[:place] + drawn(line[place:], in_a_file=True).text
 
 
 def more(chars: int) -> str:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_gate.model.invisible import DEFAULT_IGNORABLE, is_invisible
-from agent_gate.model.visible import Kind, drawn, visible, visible_lines, written_out
+from agent_gate.model.visible import Kind, drawn, visible, visible_difference, visible_lines, written_out
 
 TRICKY = st.text(
     st.sampled_from("ab1 \t\n\r\u00a0\u3000\u200b\u202e\u2068\u2069\u0336\u0301\ufe0f\u17b4\u3164אבשم٣é漢😀⟨⟩⇥│U+\x1b")
@@ -170,3 +170,7 @@ def test_long_text_is_drawn_like_short_text(part: str, times: int) -> None:
     """However a text is taken apart for speed."""
     unit = visible(f"-{part}-")
     assert visible(f"-{part}-" * times) == unit * times
+
+
+def test_a_line_of_a_difference_that_has_no_sign_is_drawn_from_its_beginning() -> None:
+    assert visible_difference("+\n\u2068\n\u202ex\n+\u202ex\n") == ["+", "⟨U+2068⟩", "⟨U+202E⟩x", "+⟨U+202E⟩x", ""]
