@@ -1,7 +1,7 @@
 """Start-up: what a person waits for before a command does anything.
 
-As in an installation, where the installer or the first start has written the bytecode. A variable that forbids it, which
-is common where tests run, would have all the source compiled at every start.
+As in an installation, where the installer or the first start has written the bytecode. A variable that forbids it, as
+many test machines set it, would have all the source compiled at every start.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -126,14 +127,30 @@ def test_check_streams_many_calls(worked_in: Path) -> None:
         assert process.wait(TIMEOUT_S) == 1
 
 
-def test_a_check_imports_nothing_heavy(worked_in: Path) -> None:
+_FOR_COMMANDS = {"typer", "click", "rich", "pydantic"}
+_FOR_WRITING = {"asyncio", "cryptography", "sqlalchemy", "alembic"}
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (("check", "--tool", "state.get", "-p", "policy.yaml"), _FOR_COMMANDS | _FOR_WRITING | {"sqlite3"}),
+        (("list-runs",), _FOR_COMMANDS | _FOR_WRITING),
+        (("run", "plan.yaml"), _FOR_COMMANDS | {"sqlalchemy", "alembic", "mcp", "starlette", "grpc"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_an_ordinary_command_imports_nothing_heavy(
+    worked_in: Path, tmp_path: Path, words: tuple[str, ...], heavy: set[str]
+) -> None:
+    place = Path(shutil.copytree(worked_in, tmp_path / "place"))
+    (place / "plan.yaml").write_text("version: '1.0'\nsteps:\n  - {tool: state.get, args: {}}\n")
     program = (
         "import sys; from agent_gate.doors.cli.program import run; code = run(sys.argv[1:]);"
         "print('\\n'.join(sys.modules), file=sys.stderr); sys.exit(code)"
     )
-    words = [sys.executable, "-c", program, "check", "--tool", "state.get", "-p", "policy.yaml"]
-    done = subprocess.run(words, cwd=worked_in, capture_output=True, text=True, check=True, env=_environment())
-    heavy = {"typer", "rich", "asyncio", "sqlalchemy", "alembic", "pydantic", "sqlite3", "cryptography"}
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=True, env=_environment())
     assert heavy & set(done.stderr.split()) == set()
 
 
