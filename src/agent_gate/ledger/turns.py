@@ -14,6 +14,7 @@ from functools import partial
 
 from agent_gate.ledger.locks import ProjectLocks, release
 from agent_gate.model.entry import Applied, Committed, ProjectState, StateChange, Work
+from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
 
 
@@ -79,6 +80,17 @@ class _Place:
         self.visitors = 0
         """Tasks that have a turn or wait for one."""
         self.series: _Series | None = None
+        self.refusal: StorageError | None = None
+        """Why the lock was not to be had, the last time that it was not."""
+
+    async def wait(self) -> None:
+        """Until nobody has a turn; where the lock is not to be had, all who wait for it are refused together."""
+        known = self.refusal
+        while not self.free.is_set():
+            await self.free.wait()
+            if self.refusal is not known:
+                assert self.refusal is not None
+                raise self.refusal
 
 
 class Turns:
@@ -93,26 +105,32 @@ class Turns:
         place = self._places.setdefault(project, _Place())
         place.visitors += 1
         try:
-            while not place.free.is_set():
-                await place.free.wait()
+            await place.wait()
             place.free.clear()
             try:
                 if place.series is not None and (alone or place.series.is_over):
                     await place.series.end()
                     self._end(place)
                 if place.series is None:
-                    descriptor = await self._locks.take(project)
-                    try:
-                        place.series = _Series(descriptor, self._current(project))
-                    except BaseException:
-                        release(descriptor)
-                        raise
+                    place.series = await self._begun(project, place)
                 yield place.series.state
             finally:
                 place.free.set()
         finally:
             place.visitors -= 1
             self._end_if_idle(project, place)
+
+    async def _begun(self, project: str, place: _Place) -> _Series:
+        try:
+            descriptor = await self._locks.take(project)
+        except StorageError as error:
+            place.refusal = error
+            raise
+        try:
+            return _Series(descriptor, self._current(project))
+        except BaseException:
+            release(descriptor)
+            raise
 
     def note(self, work: Work, committing: asyncio.Future[Committed]) -> None:
         """Work that was given to the writer within a turn."""
