@@ -42,18 +42,15 @@ class _Series:
             return True
         return time.monotonic() >= self._ends_at
 
-    def add(self, work: Work, committing: asyncio.Future[Committed]) -> None:
+    def add(self, change: StateChange | None) -> None:
         """Work that stands on `state`."""
-        if committing.done():  # it was not even taken
-            return
         self._works += 1
-        committing.add_done_callback(partial(self._hear, work.state))
-        if work.state is not None:
-            change = work.state
+        if change is not None:
             self._changes, self._bytes = self._changes + 1, self._bytes + len(change.document)
             self.state = ProjectState(self.state.version + 1, change.value, change.snapshot_id, change.document)
 
-    def _hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
+    def hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
+        """What became of such work."""
         self._works -= 1
         if change is not None and not _is_applied(committing):
             self._is_broken = True
@@ -133,11 +130,16 @@ class Turns:
             raise
 
     def note(self, work: Work, committing: asyncio.Future[Committed]) -> None:
-        """Work that was given to the writer within a turn."""
+        """Work that was given to the writer within a turn; what is done already was not even taken."""
         place = self._places.get(work.project)
-        if place is not None and place.series is not None and not place.free.is_set():
-            place.series.add(work, committing)
-            committing.add_done_callback(lambda _: self._end_if_idle(work.project, place))
+        if place is None or place.series is None or place.free.is_set() or committing.done():
+            return
+        place.series.add(work.state)
+        committing.add_done_callback(partial(self._hear, work, place, place.series))
+
+    def _hear(self, work: Work, place: _Place, series: _Series, committing: asyncio.Future[Committed]) -> None:
+        series.hear(work.state, committing)
+        self._end_if_idle(work.project, place)
 
     def _end_if_idle(self, project: str, place: _Place) -> None:
         if place.visitors or (place.series is not None and place.series.waits):
