@@ -309,7 +309,9 @@ class Way:
             return None
         return await self._refused(passage, prepared, verdict, committed)
 
-    async def _judge_to_act(self, passage: Passage, state: ProjectState) -> tuple[Prepared, Verdict, bytes | None] | None:
+    async def _judge_to_act(
+        self, passage: Passage, state: ProjectState
+    ) -> tuple[Prepared, Verdict, bytes | None] | None:
         """Anew, in the turn in which the intent is written, so that a state that never rests lets the call pass.
 
         Only where the state has moved often before, because others wait meanwhile; None where that is not so, or where

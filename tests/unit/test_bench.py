@@ -7,7 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from bench import answers, chain, commands, figure, home_assistant, ledger, paths, runs, stalls, state, trial, urls, views
+from bench import (
+    answers,
+    chain,
+    commands,
+    figure,
+    home_assistant,
+    ledger,
+    paths,
+    runs,
+    stalls,
+    state,
+    trial,
+    urls,
+    views,
+)
 from bench.figure import Figure
 
 
@@ -62,9 +76,19 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (views.figures, 2),
     ],
     ids=[
-        "urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers", "home_assistant", "stalls", "state",
+        "urls",
+        "commands",
+        "chain",
+        "paths",
+        "ledger",
+        "runs",
+        "trial",
+        "answers",
+        "home_assistant",
+        "stalls",
+        "state",
         "views",
-    ],  # fmt: skip
+    ],
 )
 def test_each_part_measures_what_it_promises(
     figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path
