@@ -146,8 +146,6 @@ class Way:
 
     async def _attempt(self, passage: Passage) -> Outcome | None:
         """From bind to settle; None where the state moved so that the verdict must be reached again."""
-        if passage.grant:
-            passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
         passage.attempts += 1
         if passage.question is None and self._stages.binder.changes_state(passage.request.tool):
             reached = await self._take_turn(passage)
@@ -177,8 +175,9 @@ class Way:
         passage.stages.append(("perform", self.clock.monotonic()))
         if needs_intent(prepared.declaration):
             intended = await self._intend(passage, prepared, verdict)
-            if not isinstance(intended, Applied):
+            if not isinstance(intended, tuple):
                 return intended
+            prepared, verdict = intended
         ending = await self._stages.performer.act(prepared)
         if not isinstance(ending, Ending):
             ending, verdict = await self._committing.ending(passage, prepared, verdict, ending)
@@ -191,6 +190,8 @@ class Way:
 
     def _bind(self, passage: Passage, judge: Judge, state: ProjectState | None = None) -> Awaitable[Prepared | Problem]:
         passage.release()
+        if passage.grant:
+            passage.lose_grant()  # it is looked for anew, and may not be there or not be needed any more
         own = tuple([replace(charge, amount=-charge.amount) for charge in passage.reserved]) if passage.reserved else ()
         passage.stages.append(("bind", self.clock.monotonic()))
         args_json, passage.args_json = passage.args_json, None
@@ -280,35 +281,50 @@ class Way:
         passage.shown = prepared, verdict
         return passage.question
 
-    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Applied | Outcome | None:
-        """The durable intent; else the outcome, or None where what was judged has moved before."""
+    async def _intend(self, passage: Passage, prepared: Prepared, verdict: Verdict) -> Judged | Outcome | None:
+        """What to do, its intent durable; else the outcome, or None where what was judged has moved before."""
         try:
             kept = await self._stages.performer.keep(prepared)
+            if isinstance(kept, Ending):
+                return await self._settle(passage, prepared, verdict, kept)
+            if not prepared.needs_state:
+                committing = self._commit_intent(passage, prepared, verdict, kept)
+            else:
+                async with self._turn(passage) as state:
+                    if state.ref != prepared.state.ref:
+                        again = await self._judge_to_act(passage, state)
+                        if again is None:
+                            return None
+                        prepared, verdict, kept = again
+                    committing = self._commit_intent(passage, prepared, verdict, kept, state.ref)
         except Moved:
             return None
-        if isinstance(kept, Ending):
-            return await self._settle(passage, prepared, verdict, kept)
-        committed = await self._commit_on_its_state(passage, prepared, verdict, kept)
+        committed = await committing
+        if isinstance(committed, Applied):
+            return prepared, verdict
         if isinstance(committed, GrantSpent):
             passage.lose_grant()
             return None
         if isinstance(committed, StateMoved):
             return None
-        if committed is None or isinstance(committed, Applied):
-            return committed
         return await self._refused(passage, prepared, verdict, committed)
 
-    async def _commit_on_its_state(
-        self, passage: Passage, prepared: Prepared, verdict: Verdict, kept: bytes | None
-    ) -> Committed | None:
-        """The intent, on top of the state that it was judged by; None where that has moved."""
-        if not prepared.needs_state:
-            return await self._commit_intent(passage, prepared, verdict, kept)
-        async with self._turn(passage) as state:
-            if state.ref != prepared.state.ref:
-                return None
-            committing = self._commit_intent(passage, prepared, verdict, kept, state.ref)
-        return await committing
+    async def _judge_to_act(
+        self, passage: Passage, state: ProjectState
+    ) -> tuple[Prepared, Verdict, bytes | None] | None:
+        """Anew, in the turn in which the intent is written, so that a state that never rests lets the call pass.
+
+        Only where the state has moved often before, because others wait meanwhile; None where that is not so, or where
+        the call may not simply go on.
+        """
+        if not self._stands_alone(passage):
+            return None
+        judged = await self._judge(passage, state)
+        if isinstance(judged, Problem) or judged[1].problem is not None or not await self._may_go_on(passage, judged):
+            return None
+        passage.stages.append(("perform", self.clock.monotonic()))
+        kept = await self._stages.performer.keep(judged[0])
+        return None if isinstance(kept, Ending) else (*judged, kept)
 
     def _commit_intent(
         self,
@@ -386,9 +402,12 @@ class Way:
         return await self._settled(passage, prepared, verdict, *settling)
 
     def _turn(self, passage: Passage) -> AbstractAsyncContextManager[ProjectState]:
-        """A call that others' failures have thrown back stands on nothing of theirs."""
-        alone = passage.attempts > REBIND_TRIES_AMONG_OTHERS
-        return self.ledger.turn(passage.request.project, alone=alone)
+        return self.ledger.turn(passage.request.project, alone=self._stands_alone(passage))
+
+    @staticmethod
+    def _stands_alone(passage: Passage) -> bool:
+        """A call that others' changes have thrown back stands on none that is not committed."""
+        return passage.attempts > REBIND_TRIES_AMONG_OTHERS
 
     async def _may_go_on(self, passage: Passage, judged: Judged) -> bool:
         """Whether nobody has to be asked first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -461,6 +462,35 @@ async def test_a_verdict_holds_for_the_state_that_the_intent_stands_on(tmp_path:
         gate.ledger.turn = moved_first  # type: ignore[assignment, method-assign]
         outcome = await gate.call("stock.ship")
         assert (code_of(outcome), shipped) == (1011, ["one"])
+
+
+@pytest.mark.parametrize(("last", "code"), [(99, None), (0, 1011)], ids=["passes", "is denied"])
+async def test_an_act_passes_although_the_state_never_rests(tmp_path: Path, last: int, code: int | None) -> None:
+    """It moves between verdict and intent, each time: in the end the act is judged where nobody can move it."""
+    shipped: list[str] = []
+
+    @tool("stock.ship", effect="write", preconditions=["state['stock'] > 0"])
+    async def ship() -> None:
+        shipped.append("one")
+
+    numbers = itertools.count()
+
+    @asynccontextmanager
+    async def moved_first(project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+        gate.ledger.turn = turn  # type: ignore[method-assign]
+        number = next(numbers)
+        await gate.call("state.set", path="", value={"stock": last if number > 1 else 1, "moved": number})
+        gate.ledger.turn = moved_first  # type: ignore[assignment, method-assign]
+        async with turn(project, alone=alone) as state:
+            yield state
+
+    async with a_gate(tmp_path, ALLOW_ALL, ship) as gate:
+        await gate.call("state.set", path="stock", value=1)
+        turn = gate.ledger.turn
+        gate.ledger.turn = moved_first  # type: ignore[assignment, method-assign]
+        outcome = await soon(gate.call("stock.ship"))
+        assert (outcome.ok, code_of(outcome), len(shipped)) == (code is None, code, 1 if code is None else 0)
+        assert bool(await gate.ledger.entries_of(outcome.call_id, "performing")) is outcome.ok
 
 
 async def test_a_call_under_which_the_state_never_rests_is_given_up_and_changes_nothing(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
+import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from inspect import CORO_SUSPENDED, getcoroutinestate
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_gate import Gate, Outcome, tool, transition
+from agent_gate.desk import Desk
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.locks import ProjectLocks
 from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.turns import Turns
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import Applied, Committed, GrantSpent, StateMoved, Work
+from agent_gate.model.entry import Applied, Committed, GrantSpent, ProjectState, StateMoved, Work
+from agent_gate.model.errors import StorageError
+from agent_gate.model.grant import Grant
 from agent_gate.model.limits import TRANSITION_ON_LOOP_BYTES_MAX
 from agent_gate.model.tool import Json
 from tests.faults.nursery import Nursery
@@ -253,6 +261,85 @@ async def test_a_series_of_changes_ends_so_that_another_gate_has_its_turn(
         assert all(outcome.ok for outcome in outcomes)
         assert (await second.ledger.state("default")).document == {"n": made + 10}
     assert state_problems(db_of(tmp_path), ALLOW_ALL, counter()) == []
+
+
+async def test_a_grant_is_not_spent_on_a_change_that_the_state_of_its_turn_allows(tmp_path: Path) -> None:
+    """It was found on an earlier state, on which somebody would have had to agree."""
+    careful = "get(state, 'careful', False)"
+    rules = [
+        {"pattern": "counter.add*", "action": "ask", "when": careful},
+        {"pattern": "counter.add*", "action": "allow", "when": f"not {careful}"},
+        {"pattern": "state.*", "action": "allow"},
+    ]
+    async with a_gate(tmp_path, {"rules": rules}, counter()) as gate:
+        await gate.call("state.set", path="/careful", value=True)
+        grant_id = await grant(gate, "counter.add", {})
+        turn, turns = gate.ledger.turn, itertools.count()
+        grants_of = gate.ledger.grants_of
+
+        async def no_grants(*_: object) -> Sequence[Grant]:
+            return ()
+
+        @asynccontextmanager
+        async def watched(project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+            """In the first turn there is no grant yet; before the second one nobody needs it any more."""
+            gate.ledger.turn = turn  # type: ignore[method-assign]
+            number = next(turns)
+            gate.ledger.grants_of = no_grants if number == 0 else grants_of  # type: ignore[assignment, method-assign]
+            if number == 1:
+                await gate.call("state.set", path="/careful", value=False)
+            async with turn(project, alone=alone) as state:
+                yield state
+            gate.ledger.grants_of = grants_of  # type: ignore[method-assign]
+            gate.ledger.turn = watched  # type: ignore[assignment, method-assign]
+
+        gate.ledger.turn = watched  # type: ignore[assignment, method-assign]
+        outcome = await soon(gate.call("counter.add"))
+        assert (outcome.ok, next(turns)) == (True, 2)
+        (left,) = await Desk(gate).grants()
+        settled = entries(gate, "settled")[-1]
+    assert (left.grant_id, left.uses_left) == (grant_id, GrantTerms().uses)
+    assert (settled["call_id"], settled["body"].get("resolution")) == (outcome.call_id, None)
+
+
+async def test_all_who_wait_for_a_lock_that_is_not_to_be_had_are_refused_together(tmp_path: Path) -> None:
+    """Not one after the other, each after a wait of its own."""
+    tries, given_up = 0, asyncio.Event()
+
+    class Locks(ProjectLocks):
+        async def take(self, project: str) -> int:
+            nonlocal tries
+            tries += 1
+            if tries == 1:
+                await given_up.wait()
+                raise StorageError("another process holds the lock")
+            return await super().take(project)
+
+    async def visit() -> int:
+        async with turns.taken("default", alone=False) as state:
+            return state.version
+
+    locks = Locks(LedgerFiles(tmp_path / "gate.db"))
+    (tmp_path / "gate.db.d").mkdir()
+    turns = Turns(locks, lambda _: ProjectState(7, {}))
+    visits = [asyncio.create_task(visit()) for _ in range(5)]
+    await asyncio.sleep(0)
+    given_up.set()
+    ends = await soon(asyncio.gather(*visits, return_exceptions=True))
+    assert ([type(end) for end in ends], tries) == ([StorageError] * 5, 1)
+    assert await soon(visit()) == 7
+
+
+async def test_a_state_is_known_by_its_snapshot_and_not_by_its_number_alone(tmp_path: Path) -> None:
+    """One that no call made is refused at once; no change would ever stand on it."""
+    async with a_gate(tmp_path) as gate:
+        await gate.call("state.set", path="/n", value=1)
+        assert (await gate.call("state.get", path="/n")).data == 1
+        with sqlite3.connect(db_of(tmp_path)) as connection:
+            connection.execute("UPDATE heads SET snapshot_id = 'another' WHERE project = 'default'")
+        connection.close()
+        outcomes = await gate.call("state.get", path="/n"), await gate.call("state.set", path="/n", value=2)
+    assert [code_of(outcome) for outcome in outcomes] == [5004, 5004]
 
 
 async def test_turns_leave_no_lock_and_no_memory_behind(tmp_path: Path) -> None:

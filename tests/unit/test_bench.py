@@ -7,7 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from bench import answers, chain, commands, figure, home_assistant, ledger, paths, runs, stalls, trial, urls
+from bench import (
+    answers,
+    chain,
+    commands,
+    figure,
+    home_assistant,
+    ledger,
+    paths,
+    runs,
+    stalls,
+    state,
+    trial,
+    urls,
+    views,
+)
 from bench.figure import Figure
 
 
@@ -32,8 +46,15 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (stalls, "WORD_BYTES", 40),
         (stalls, "SCRIPT_CHARS", 20),
         (stalls, "ROUNDS", 1),
+        (state, "CALLS", 2),
+        (state, "CALLERS", 2),
+        (state, "ROUNDS", 1),
         (trial, "CALLS", 24),
         (trial, "CALLERS", 2),
+        (views, "SHORT", 10),
+        (views, "LONG", 100),
+        (views, "FEW_CALLS", 6),
+        (views, "MANY_CALLS", 60),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -51,8 +72,23 @@ def a_handful(monkeypatch: pytest.MonkeyPatch) -> None:
         (answers.figures, 1),
         (home_assistant.figures, 5),
         (stalls.figures, 1),
+        (state.figures, 2),
+        (views.figures, 2),
     ],
-    ids=["urls", "commands", "chain", "paths", "ledger", "runs", "trial", "answers", "home_assistant", "stalls"],
+    ids=[
+        "urls",
+        "commands",
+        "chain",
+        "paths",
+        "ledger",
+        "runs",
+        "trial",
+        "answers",
+        "home_assistant",
+        "stalls",
+        "state",
+        "views",
+    ],
 )
 def test_each_part_measures_what_it_promises(
     figures: Callable[[Path], Iterable[Figure]], count: int, tmp_path: Path

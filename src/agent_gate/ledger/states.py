@@ -26,7 +26,7 @@ class States:
             raise StorageError(f"project `{project}` does not exist", code=5003)
         version, snapshot_id = row
         known = self._known.get(project)
-        if known and known.version == version:
+        if known and (known.version, known.snapshot_id) == (version, snapshot_id):
             return known
         state = self.initial(project) if snapshot_id is None else self.settled(project, version, snapshot_id)
         self._known[project] = state

@@ -14,6 +14,7 @@ from functools import partial
 
 from agent_gate.ledger.locks import ProjectLocks, release
 from agent_gate.model.entry import Applied, Committed, ProjectState, StateChange, Work
+from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
 
 
@@ -41,18 +42,15 @@ class _Series:
             return True
         return time.monotonic() >= self._ends_at
 
-    def add(self, work: Work, committing: asyncio.Future[Committed]) -> None:
+    def add(self, change: StateChange | None) -> None:
         """Work that stands on `state`."""
-        if committing.done():  # it was not even taken
-            return
         self._works += 1
-        committing.add_done_callback(partial(self._hear, work.state))
-        if work.state is not None:
-            change = work.state
+        if change is not None:
             self._changes, self._bytes = self._changes + 1, self._bytes + len(change.document)
             self.state = ProjectState(self.state.version + 1, change.value, change.snapshot_id, change.document)
 
-    def _hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
+    def hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
+        """What became of such work."""
         self._works -= 1
         if change is not None and not _is_applied(committing):
             self._is_broken = True
@@ -79,6 +77,17 @@ class _Place:
         self.visitors = 0
         """Tasks that have a turn or wait for one."""
         self.series: _Series | None = None
+        self.refusal: StorageError | None = None
+        """Why the lock was not to be had, the last time that it was not."""
+
+    async def wait(self) -> None:
+        """Until nobody has a turn; where the lock is not to be had, all who wait for it are refused together."""
+        known = self.refusal
+        while not self.free.is_set():
+            await self.free.wait()
+            if self.refusal is not known:
+                assert self.refusal is not None
+                raise self.refusal
 
 
 class Turns:
@@ -93,20 +102,14 @@ class Turns:
         place = self._places.setdefault(project, _Place())
         place.visitors += 1
         try:
-            while not place.free.is_set():
-                await place.free.wait()
+            await place.wait()
             place.free.clear()
             try:
                 if place.series is not None and (alone or place.series.is_over):
                     await place.series.end()
                     self._end(place)
                 if place.series is None:
-                    descriptor = await self._locks.take(project)
-                    try:
-                        place.series = _Series(descriptor, self._current(project))
-                    except BaseException:
-                        release(descriptor)
-                        raise
+                    place.series = await self._begun(project, place)
                 yield place.series.state
             finally:
                 place.free.set()
@@ -114,12 +117,29 @@ class Turns:
             place.visitors -= 1
             self._end_if_idle(project, place)
 
+    async def _begun(self, project: str, place: _Place) -> _Series:
+        try:
+            descriptor = await self._locks.take(project)
+        except StorageError as error:
+            place.refusal = error
+            raise
+        try:
+            return _Series(descriptor, self._current(project))
+        except BaseException:
+            release(descriptor)
+            raise
+
     def note(self, work: Work, committing: asyncio.Future[Committed]) -> None:
-        """Work that was given to the writer within a turn."""
+        """Work that was given to the writer within a turn; what is done already was not even taken."""
         place = self._places.get(work.project)
-        if place is not None and place.series is not None and not place.free.is_set():
-            place.series.add(work, committing)
-            committing.add_done_callback(lambda _: self._end_if_idle(work.project, place))
+        if place is None or place.series is None or place.free.is_set() or committing.done():
+            return
+        place.series.add(work.state)
+        committing.add_done_callback(partial(self._hear, work, place, place.series))
+
+    def _hear(self, work: Work, place: _Place, series: _Series, committing: asyncio.Future[Committed]) -> None:
+        series.hear(work.state, committing)
+        self._end_if_idle(work.project, place)
 
     def _end_if_idle(self, project: str, place: _Place) -> None:
         if place.visitors or (place.series is not None and place.series.waits):

@@ -184,11 +184,13 @@ class Writer:
             tickets.extend(self._waiting.popleft() for _ in range(min(len(self._waiting), WRITER_GROUP_MAX)))
             return [ticket.work for ticket in tickets]
 
+        results: list[Result] = []
+        fault: Exception | None = None
         try:
             with self._lock.held():
                 results, fault = self._commit(take)
-        except StorageError as error:
-            results, fault = [], self._stop(error)
+        except Exception as error:  # whatever it is, somebody waits for each of the works that were taken
+            fault = self._stop(error)
         if fault is not None and not tickets:  # it failed before anything was taken
             take()
         self._commits, self._works = self._commits + 1, self._works + len(tickets)

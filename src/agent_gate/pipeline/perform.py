@@ -195,9 +195,18 @@ class Performer:
 def _ends_soon(prepared: Prepared, state: ProjectState) -> bool:
     if not prepared.hand.is_brief:
         return False
-    enough = TRANSITION_ON_LOOP_BYTES_MAX
-    document = weight(state.document, enough) if state.encoded is None else len(state.encoded)
-    return document + weight(dict(prepared.call.args), enough) <= enough
+    return _size(state.document, state.encoded) + _size(dict(prepared.call.args), _encoded_args(prepared.call)) <= (
+        TRANSITION_ON_LOOP_BYTES_MAX
+    )
+
+
+def _size(value: Json, encoded: bytes | None) -> int:
+    return weight(value, TRANSITION_ON_LOOP_BYTES_MAX) if encoded is None else len(encoded)
+
+
+def _encoded_args(call: BoundCall) -> bytes | None:
+    """Their canonical bytes, where they are at hand: those that are recorded hold no secrets."""
+    return call.recorded_json if call.recorded_args is call.args else None
 
 
 def _transited(prepared: Prepared, state: ProjectState, schema: Mapping[str, Json] | None) -> Ending:
@@ -205,7 +214,7 @@ def _transited(prepared: Prepared, state: ProjectState, schema: Mapping[str, Jso
     assert transition is not None
     before = canonical(document) if state.encoded is None else state.encoded
     if prepared.hand.is_brief:
-        new = transition(orjson.loads(canonical(args)), document)
+        new = transition(orjson.loads(_encoded_args(prepared.call) or canonical(args)), document)
     else:
         new = transition(orjson.loads(orjson.dumps(args)), orjson.loads(before))
     ending = structs.replace(_with_own_output(new.data), message=new.message)

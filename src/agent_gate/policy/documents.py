@@ -22,11 +22,12 @@ ABSENT: Final = _Absent()
 
 def place_of(pointer: str) -> Place:
     """Of a JSON pointer that is known to be one."""
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:])
+    parts = pointer.split("/")[1:]
+    return tuple([part.replace("~1", "/").replace("~0", "~") for part in parts] if "~" in pointer else parts)
 
 
 def pointer_to(place: Sequence[str]) -> str:
-    return "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in place)
+    return "".join([f"/{part.replace('~', '~0').replace('/', '~1')}" for part in place])
 
 
 def index_of(items: Sequence[Json], part: str) -> int | None:

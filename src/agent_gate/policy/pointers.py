@@ -22,6 +22,8 @@ def with_pointer(args: Mapping[str, Json]) -> Mapping[str, Json]:
 def pointer_of(path: str) -> str:
     """`/a/b` for `/a/b` and for `a.b`; the empty path is the whole state."""
     is_pointer = not path or path.startswith("/")
+    if is_pointer and "~" not in path:  # as most are
+        return path
     parts = path.split("/")[1:] if is_pointer else [_escaped(part) for part in path.split(".")]
     for part in parts:
         if "~" in part.replace("~0", "").replace("~1", ""):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, patch
@@ -15,6 +18,7 @@ from msgspec import structs
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads, read
 from agent_gate.ledger.group import CHARS_AT_ONCE_MAX
+from agent_gate.ledger.locks import WriterLock
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.ledger.transaction import Transacted, transact
 from agent_gate.model.codec import canonical
@@ -64,6 +68,25 @@ async def test_where_the_anchor_fails_the_entry_stands_and_the_next_waits_for_it
     assert isinstance(first, Applied)
     assert head is not None
     assert (head.seq, head.hash) == (first.seq, first.hash)
+    await ledger.close()
+
+
+async def test_who_waits_is_told_what_was_committed_also_where_the_writer_lock_fails(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
+
+    @contextmanager
+    def cannot_be_let_go(_: WriterLock) -> Iterator[None]:
+        yield
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    with patch.object(WriterLock, "held", cannot_be_let_go):
+        result = await soon(asyncio.ensure_future(ledger.commit(work())))
+        with pytest.raises(StorageError):
+            await soon(asyncio.ensure_future(ledger.commit(work())))
+    head = await ledger.head("default")
+    assert isinstance(result, Applied)
+    assert head is not None
+    assert head.seq == result.seq
     await ledger.close()
 
 
