@@ -165,10 +165,11 @@ async def test_a_reference_tells_a_step_that_did_not_succeed_from_a_result_witho
     ]
     async with a_gate(tmp_path, ALLOW_ALL, give, none) as gate:
         result = await run_plan(gate, plan(*steps), fail_fast=False)
+    succeed = "let an earlier step with that id succeed"
     look = f"see what it returned: `agent-gate show-run {result.run_id} --json`"
     assert [outcome.error and (outcome.error.detail, outcome.error.suggestion) for outcome in result.outcomes[3:]] == [
         ("`give` refers to ${steps.a.data.m}, which is not in the result of that step", look),
-        ("`give` refers to ${steps.b.data.m}, which no earlier step reached", "let an earlier step with that id succeed"),
+        ("`give` refers to ${steps.b.data.m}, which no earlier step reached", succeed),
         ("`give` refers to ${steps.c.data.m}, which is not in the result of that step", look),
     ]
 

@@ -36,7 +36,10 @@ def replay(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Replay a run: recorded results come back, every verdict and pure step is computed again and compared."""
+    """Replay a run without doing anything, and compare it with the record.
+
+    Recorded results come back; every verdict and every pure step is computed again.
+    """
     from agent_gate.config import load_policy
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.replays import replay_run
