@@ -64,6 +64,8 @@ def replay(
         screen.print_json({**replayed.to_json(), "findings": findings})
     else:
         _print(replayed, findings)
+        if verify and not findings and not replayed.mismatches:
+            screen.say("its entries and the anchor are intact")
         if policy:
             changes = screen.count(len(replayed.changes), "verdict")
             screen.say(f"{changes} would change under {visible(policy)}")
