@@ -37,7 +37,7 @@ from agent_gate.pipeline.tally import Tally
 from agent_gate.plugins import hands_of, installed, started
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.policy_watch import PolicyWatch, record_policy, record_tools
+from agent_gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
 from agent_gate.runtime import Gate
 from agent_gate.sandbox.choice import Choice
@@ -141,7 +141,9 @@ async def open_gate(
         gate = wire(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s)
         gate.services = running
         stack.push_async_callback(gate.close)
-        if not only_simulates:
+        if only_simulates:
+            log_warnings(gate, judge)
+        else:
             await record_policy(gate, judge)
             await record_tools(gate)
         if watch:

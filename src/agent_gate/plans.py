@@ -21,7 +21,7 @@ from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import NOT_KNOWN, ONLY_JUDGED, Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.model.references import References
+from agent_gate.model.references import References, references_in
 from agent_gate.model.tool import Json, Mode
 from agent_gate.runtime import Gate, mode_named
 
@@ -101,6 +101,7 @@ class _Run:
         self._run_id = run_id or gate.ids.new()
         self._outcomes: list[Outcome] = []
         self._data: dict[str, Json] = {}
+        self._succeeded: set[str] = set()
         """What earlier steps with an id reached."""
         self._begun = False
         self._recorded_in = project
@@ -191,8 +192,10 @@ class _Run:
             [outcome.data, outcome.state_diff and list(outcome.state_diff)], RUN_RESULTS_BYTES_MAX
         )
         # What is shown of a step that was only judged is not what it would reach.
-        if step.id and outcome.ok and outcome.data is not None and outcome.simulation != ONLY_JUDGED:
-            self._data[step.id] = outcome.data
+        if step.id and outcome.ok and outcome.simulation != ONLY_JUDGED:
+            self._succeeded.add(step.id)
+            if outcome.data is not None:
+                self._data[step.id] = outcome.data
         if self._on_step:
             self._on_step(index, step, outcome)
 
@@ -221,8 +224,14 @@ class _Run:
             return {}, Problem(2002, f"`{step.tool}` with what it refers to is {error}", "refer to less", "admit")
         if not references.missing:
             return args, None
-        detail = f"`{step.tool}` refers to {', '.join(references.missing)}, which no earlier step reached"
-        return args, Problem(UNREACHED, detail, "let an earlier step with that id succeed", "bind")
+        detail = f"`{step.tool}` refers to {', '.join(references.missing)}, which "
+        named = (one for one in references_in(dict(step.args)) if one.text in references.missing)
+        if all(one.step_id in self._succeeded for one in named):
+            look = f"see what it returned: `agent-gate show-run {self._run_id} --json`"
+            return args, Problem(UNREACHED, detail + "is not in the result of that step", look, "bind")
+        return args, Problem(
+            UNREACHED, detail + "no earlier step reached", "let an earlier step with that id succeed", "bind"
+        )
 
     def _request(self, index: int, step: PlanStep, args: Mapping[str, Json]) -> CallRequest:
         return CallRequest(

@@ -22,11 +22,16 @@ from agent_gate.runtime import Gate
 _log = logging.getLogger(__name__)
 
 
-async def record_policy(gate: Gate, judge: Judge) -> None:
-    """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
+def log_warnings(gate: Gate, judge: Judge) -> None:
+    """What the policy says without effect."""
     tools = {hand.declaration.name: hand.declaration for hand in gate.tools.all()}
     for warning in warnings_of(judge.policy, tools):
         _log.warning("%s", warning)
+
+
+async def record_policy(gate: Gate, judge: Judge) -> None:
+    """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
+    log_warnings(gate, judge)
     ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
         return

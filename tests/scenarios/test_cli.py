@@ -95,6 +95,21 @@ def test_the_version_is_told(command: list[str], tmp_path: Path) -> None:
     assert done.stdout == f"agent-gate {agent_gate.__version__}\n"
 
 
+def test_every_command_that_judges_warns_alike_of_a_rule_without_effect(tmp_path: Path) -> None:
+    rules = [{"pattern": "state.*", "action": "allow"}, {"pattern": "state.sett(*)", "action": "deny"}]
+    (tmp_path / "policy.yaml").write_text(json.dumps({"version": 1, "rules": rules}))
+    (tmp_path / "plan.yaml").write_text(json.dumps({"version": "1.0", "name": "p", "steps": [{"tool": "state.get"}]}))
+    told = b"warning: rules[1] `state.sett(*)` can never match: there is no tool `state.sett`; `state.set(*)` would\n"
+    for words in (
+        ["check", "--tool", "state.get"],
+        ["run", "plan.yaml", "--simulate"],
+        ["run", "plan.yaml"],
+        ["state", "revert", "initial"],
+    ):
+        done = run(tmp_path, *words)
+        assert (done.returncode, done.stderr) == (0, told), words
+
+
 @pytest.mark.parametrize(
     ("words", "decision", "code"),
     [

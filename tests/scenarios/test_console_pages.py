@@ -49,6 +49,16 @@ async def test_the_timeline_is_filtered_by_everything_that_it_shows(tmp_path: Pa
         assert "Nothing matches" in (await visitor.see("/console/timeline?text=nobody")).text
 
 
+@pytest.mark.parametrize("place", ["/console", "/console/timeline", "/console/runs", "/console/health"])
+async def test_a_ledger_that_is_gone_is_told_on_a_page_with_the_way_out(tmp_path: Path, place: str) -> None:
+    async with a_visitor(tmp_path) as visitor:
+        visitor.hall.db.unlink()
+        page = await visitor.see(place, 503)
+    assert "That was not done" in page.text
+    assert "is gone" in page.text
+    assert "agent-gate init --force" in page.text
+
+
 @pytest.mark.parametrize("query", ["?since=soon", "?status=fine", "?before=x", "?before=default:99999999999999999999"])
 async def test_a_filter_that_is_none_is_told_and_nothing_breaks(tmp_path: Path, query: str) -> None:
     async with a_visitor(tmp_path) as visitor:
@@ -213,7 +223,9 @@ async def test_runs_have_a_page_and_a_report_that_runs_nothing(tmp_path: Path) -
         assert "No run yet" in (await visitor.see("/console/runs")).text
         plan = load_plan({"version": "1.0", "name": "morning", "steps": steps[:1]})
         result = await run_plan(visitor.hall.gate, plan)
-        assert result.run_id in (await visitor.see("/console/runs")).text
+        listed = await visitor.see("/console/runs")
+        assert result.run_id in listed.text
+        assert "morning" in listed.text
         page = await visitor.see(f"/console/runs/{result.run_id}")
         assert "morning" in page.text
         assert "note.read(<script>)" in page.text

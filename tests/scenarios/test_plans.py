@@ -146,6 +146,34 @@ async def test_a_reference_to_what_no_step_reached_is_3004_and_recorded(tmp_path
         ]
 
 
+async def test_a_reference_tells_a_step_that_did_not_succeed_from_a_result_without_that_field(tmp_path: Path) -> None:
+    @tool("give", effect="read", cost=0, risk="low")
+    async def give(works: bool) -> Json:
+        if not works:
+            raise RuntimeError("it does not work")
+        return {"n": 1}
+
+    @tool("none", effect="read", cost=0, risk="low")
+    async def none() -> None:
+        return None
+
+    steps = [
+        PlanStep("give", {"works": True}, id="a"),
+        PlanStep("give", {"works": False}, id="b"),
+        PlanStep("none", id="c"),
+        *(PlanStep("give", {"works": f"${{steps.{one}.data.m}}"}) for one in "abc"),
+    ]
+    async with a_gate(tmp_path, ALLOW_ALL, give, none) as gate:
+        result = await run_plan(gate, plan(*steps), fail_fast=False)
+    succeed = "let an earlier step with that id succeed"
+    look = f"see what it returned: `agent-gate show-run {result.run_id} --json`"
+    assert [outcome.error and (outcome.error.detail, outcome.error.suggestion) for outcome in result.outcomes[3:]] == [
+        ("`give` refers to ${steps.a.data.m}, which is not in the result of that step", look),
+        ("`give` refers to ${steps.b.data.m}, which no earlier step reached", succeed),
+        ("`give` refers to ${steps.c.data.m}, which is not in the result of that step", look),
+    ]
+
+
 async def test_a_plan_with_an_unknown_tool_is_refused_before_anything_runs(tmp_path: Path) -> None:
     acts: list[str] = []
     async with a_gate(tmp_path, ALLOW_ALL, sender(acts)) as gate:

@@ -113,6 +113,7 @@ async def test_a_whole_run_is_as_recorded_and_with_verify_too(tmp_path: Path) ->
     for words in ([], ["--verify"]):
         done = run(tmp_path, "replay", run_id, *words, "--db", DB)
         assert (done.returncode, b"6 steps" in done.stdout, b"as recorded" in done.stdout) == (0, True, True)
+        assert (b"its entries and the anchor are intact" in done.stdout) == bool(words)
 
 
 async def test_a_run_that_a_crash_cut_off_is_as_recorded(tmp_path: Path) -> None:

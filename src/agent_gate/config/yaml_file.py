@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,8 @@ from agent_gate.model.limits import YAML_BYTES_MAX
 from agent_gate.model.tool import Json
 
 PathLike: TypeAlias = str | os.PathLike[str]
+
+_BARE_VARIABLE = re.compile(r"[\[{:,]\s*(\$\{[^{}\s]*\})")
 
 
 class EmptyFileError(ConfigError):
@@ -100,6 +103,15 @@ def _feed(builder: Builder, text: str) -> None:
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlProblem(mark.line + 1 if mark else 1, f"not valid YAML: {error.problem or error.context}") from None
+        line = mark.line if mark else 0
+        hint = _hint(text, line)
+        raise YamlProblem(line + 1, f"not valid YAML: {error.problem or error.context}{hint}") from None
     except yaml.YAMLError as error:
         raise YamlProblem(1, f"not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def _hint(text: str, line: int) -> str:
+    """What YAML's own words do not tell: the brace of `${NAME}` opens a mapping inside `{…}` and `[…]`."""
+    at_fault = text.split("\n")[line : line + 1]
+    found = _BARE_VARIABLE.search(at_fault[0]) if at_fault else None
+    return f'; inside {{…}} and […] write it in quotes: "{found[1]}"' if found else ""

@@ -14,7 +14,8 @@ from agent_gate.config import Config
 from agent_gate.desk import Desk
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.throttle import Throttle
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.files import WAY_OUT
+from agent_gate.ledger.reader import NoLedgerError, open_reader
 from agent_gate.mailbox import Mailbox
 from agent_gate.runtime import Gate
 
@@ -47,5 +48,7 @@ class Hall:
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection]:
         """A connection for questions about the past; use it in a worker thread where they may take long."""
+        if not self.db.is_file():
+            raise NoLedgerError(f"`{self.db}` is gone", suggestion=WAY_OUT)
         with closing(open_reader(self.db)) as connection:
             yield connection

@@ -105,11 +105,11 @@ class OpenFiles:
             found = _place(path)
             if found != place:
                 what = f"`{path}` is gone" if found is None else f"another file is in the place of `{path}`"
-                raise Gone(f"{what}, so that nothing more can be recorded", suggestion=_WAY_OUT)
+                raise Gone(f"{what}, so that nothing more can be recorded", suggestion=WAY_OUT)
 
 
 BEGIN_ANEW = "restore it from a backup, or begin a new ledger with `agent-gate init --force`"
-_WAY_OUT = f"`agent-gate doctor` tells more; stop agent-gate, {BEGIN_ANEW}, and start again"
+WAY_OUT = f"`agent-gate doctor` tells more; stop agent-gate, {BEGIN_ANEW}, and start again"
 
 
 def _place(path: str) -> tuple[int, int] | None:

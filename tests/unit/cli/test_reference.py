@@ -78,6 +78,21 @@ def test_every_command_has_a_help_with_an_example(leaves: dict[str, tuple[Any, s
         assert f"agent-gate {path}" in text.partition("Examples:")[2], path
 
 
+def _lists(command: Any, parent: Any = None) -> Iterator[str]:
+    """The help of everything that has commands below it, at the width of a terminal that nobody has widened."""
+    with command.make_context(command.name, [], parent, resilient_parsing=True, terminal_width=80) as context:
+        if hasattr(command, "list_commands"):
+            yield command.get_help(context)
+            for name in command.list_commands(context):
+                yield from _lists(command.get_command(context, name), context)
+
+
+def test_no_list_of_commands_breaks_off_in_the_middle_of_a_sentence() -> None:
+    lists = list(_lists(root()))
+    assert len(lists) > 1
+    assert [line for text in lists for line in text.splitlines() if line.endswith("...") and "Usage" not in line] == []
+
+
 def test_every_command_speaks_json(leaves: dict[str, tuple[Any, str]]) -> None:
     assert [path for path, (command, _) in leaves.items() if "--json" not in _names(command)] == []
 

@@ -81,6 +81,8 @@ def test_plain_values_are_those_of_yaml_1_2(text: str, expected: Any) -> None:
         ("a: 9007199254740992\n", "f.yaml:1: a: integer exceeds 53-bit range; write it in quotes if it is a name"),
         ("a: 1e999\n", "f.yaml:1: a: number is too large; write it in quotes if it is a name"),
         ("a: [1\n", "f.yaml:2: not valid YAML: did not find expected ',' or ']'"),
+        ("a: {b: ${PORT}}\n", """expected ',' or '}'; inside {…} and […] write it in quotes: "${PORT}\""""),
+        ("a: 1\nb: {c: [${steps.one.data.x}, 2]}\n", 'write it in quotes: "${steps.one.data.x}"'),
         ("a: b: c\n", "f.yaml:1: not valid YAML: mapping values are not allowed in this context"),
         ("a: \x00\n", "f.yaml:1: not valid YAML"),
         ("a\tb: \t- c\n - d\n", "f.yaml:1: not valid YAML: block sequence entries"),

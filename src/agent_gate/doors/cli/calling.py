@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -29,6 +30,7 @@ def opened_with(config_path: Path | None, *protected: Path) -> dict[str, Any]:
 
     Of relative paths it says now what they mean.
     """
+    _label_the_log()
     files = [path.absolute() for path in protected]
     if config_path is None:
         return {"protected_files": files}
@@ -37,6 +39,17 @@ def opened_with(config_path: Path | None, *protected: Path) -> dict[str, Any]:
 
     given = given_by(config_path)
     return {**given, "protected_files": [*given["protected_files"], *files]}
+
+
+def _label_the_log() -> None:
+    """What the gate logs reaches the terminal as it is; it begins like the warnings of every other command."""
+    if logging.lastResort:
+        logging.lastResort.setFormatter(_Labelled("%(message)s"))
+
+
+class _Labelled(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {super().format(record)}"
 
 
 async def _call(

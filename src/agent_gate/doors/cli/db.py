@@ -49,7 +49,10 @@ def backup(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Copy the ledger, its anchor and its keys while others write; the copy verifies on its own."""
+    """Copy the ledger, its anchor and its keys while others write.
+
+    The copy verifies on its own.
+    """
     from agent_gate.history.backup import backup as copy
 
     path = existing_database(db)
@@ -71,7 +74,10 @@ def erase(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Erase arguments, signatures and result of one call; who, when and how it ended stay, and the chain verifies."""
+    """Erase arguments, signatures and result of one call.
+
+    Who, when and how it ended stay, and the chain verifies.
+    """
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.erase import erase_call
 
@@ -90,7 +96,10 @@ def retain(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Erase, as `db erase` does, every call that ended more than so many days ago, and old states of a home."""
+    """Erase every call that ended more than so many days ago.
+
+    Of each call the same is erased as by `db erase`; old states of a home are erased too.
+    """
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.erase import retain as keep
 

@@ -27,8 +27,9 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Look at this machine, the configuration, its home, the policy's programs and the ledger, and say what to do.
+    """Look at this machine, the configuration and the ledger, and say what to do.
 
+    The home of the configuration and the programs of the policy are looked at too.
     The exit code is 3 where something fails.
     """
     from agent_gate.doors.cli.health import FAIL

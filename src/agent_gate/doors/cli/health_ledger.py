@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
 from agent_gate.history.clock_jumps import clock_jumps, count_clock_jumps
 from agent_gate.ledger.anchor import AnchorKey
@@ -105,7 +106,8 @@ def _anchor(connection: sqlite3.Connection, files: LedgerFiles) -> Row:
         heads = check_against_anchor(connection, files, AnchorKey.of(files))
     except (StorageError, OSError, ValueError) as error:
         return Row("anchor", FAIL, str(error), "run `agent-gate verify` for the whole finding")
-    return Row("anchor", OK, f"agrees with the ends of {len(heads)} chains; {entries} entries")
+    chains, counted = screen.count(len(heads), "chain"), screen.count(entries, "entry", "entries")
+    return Row("anchor", OK, f"agrees with the ends of {chains}; {counted}")
 
 
 def _instances(files: LedgerFiles) -> Row:

@@ -70,10 +70,10 @@ def mcp(
         bool, typer.Option("--json", help="Tell as JSON, on standard error, what keeps it from starting.")
     ] = False,
 ) -> int:
-    """Offer the gate's tools to the MCP client that starts this command, over standard input and output.
+    """Offer the gate's tools to the MCP client that starts this command.
 
-    It ends when the client closes its end, or by SIGTERM: what runs is settled, questions stay open for the next start,
-    but for those about what a command wrote.
+    They talk over standard input and output. It ends when the client closes its end, or by SIGTERM: what runs is
+    settled, questions stay open for the next start, but for those about what a command wrote.
     """
     try:
         if log_level not in LOG_LEVELS:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LINE_BYTES_MAX = 8_192
 """More than the service takes, so that it can say what is wrong."""
 
-app = commands("What the gate's owner lets services use, such as an access token; kept sealed in the ledger.")
+app = commands("What the gate's owner lets services use, such as an access token.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as home_assistant_token.")]
 
@@ -34,8 +34,9 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as home_
     ),
 )
 def set_(key: Key, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
-    """Keep a value under KEY, in place of any that is there; a running server whose token is refused takes up another.
+    """Keep a value under KEY, in place of any that is there.
 
+    A running server whose token is refused takes up another.
     At a terminal it is typed and not shown, otherwise it is the first line of the standard input. It is sealed with
     a key beside the ledger, and never printed again; the record says who set which KEY.
     """

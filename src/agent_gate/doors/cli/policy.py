@@ -45,7 +45,10 @@ def try_policy(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Judge every recorded call again and list what would change; exit code 1 if anything is newly allowed."""
+    """Judge every recorded call again and list what would change.
+
+    The exit code is 1 if anything is newly allowed.
+    """
     from agent_gate.bindings.ownership import Start, find_own
     from agent_gate.bindings.surroundings import look_around, real_directory
     from agent_gate.config import load_policy

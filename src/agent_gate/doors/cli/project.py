@@ -65,7 +65,10 @@ def create(
 
 @app.command(epilog=examples("agent-gate project archive home"))
 def archive(name: Name, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
-    """Close a project that is finished; its record stays, and calls are refused."""
+    """Close a project that is finished.
+
+    Its record stays, and calls are refused.
+    """
     return _change("archive", name, db, as_json)
 
 

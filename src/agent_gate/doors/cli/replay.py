@@ -37,7 +37,10 @@ def replay(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Replay a run: recorded results come back, every verdict and pure step is computed again and compared."""
+    """Replay a run without doing anything, and compare it with the record.
+
+    Recorded results come back; every verdict and every pure step is computed again.
+    """
     from agent_gate.config import load_policy
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.history.replays import replay_run
@@ -62,6 +65,8 @@ def replay(
         screen.print_json({**replayed.to_json(), "findings": findings})
     else:
         _print(replayed, findings)
+        if verify and not findings and not replayed.mismatches:
+            screen.say("its entries and the anchor are intact")
         if policy:
             changes = screen.count(len(replayed.changes), "verdict")
             screen.say(f"{changes} would change under {visible(policy)}")

@@ -39,7 +39,7 @@ def _print_head(report: Report) -> None:
     name = (report["plan"] or {}).get("name") or "run"
     status = screen.paint(run["status"], _STYLES.get(_ending(run["status"]), "yellow"))
     screen.say(f"{screen.paint(visible(name), 'bold')}  {status}  {run['run_id']}")
-    counts = ", ".join(f"{number} {status}" for status, number in summary["statuses"].items())
+    counts = ", ".join(f"{number} {status}" for status, number in _counted(report).items())
     took = summary["total_duration_ms"]
     screen.print_fields(
         [
@@ -56,6 +56,18 @@ def _print_head(report: Report) -> None:
             ("policy", run["policy_hash"]),
         ]
     )
+
+
+def _counted(report: Report) -> dict[str, int]:
+    """How many steps ended how; while the run goes on, a step without an end is under way rather than unknown."""
+    is_running = report["run"]["status"] == "running"
+    results = [step["result"] for step in report["steps"]]
+    under_way = sum("ended_at" not in result for result in results) if is_running else 0
+    counts = dict(report["summary"]["statuses"])
+    if not under_way:
+        return counts
+    counts["unknown"] -= under_way
+    return {**{status: number for status, number in counts.items() if number}, "under way": under_way}
 
 
 def _ending(status: str) -> str:

@@ -53,7 +53,7 @@ def history(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """List the versions of a project's state, the newest first, and who made them."""
+    """List the versions of a state and who made each, newest first."""
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history import state
 
@@ -84,7 +84,10 @@ def diff(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Show what turns one state of a project into another, as a JSON Patch (RFC 6902)."""
+    """Show what turns one state of a project into another.
+
+    The difference is a JSON Patch (RFC 6902).
+    """
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history import state
     from agent_gate.ledger.reader import one_moment
@@ -130,7 +133,10 @@ def revert(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Make an earlier snapshot the state again: a call like any other, judged by the policy and recorded."""
+    """Make an earlier snapshot the state again.
+
+    This is a call like any other, judged by the policy and recorded.
+    """
     from agent_gate.doors.cli.calling import call_here
     from agent_gate.doors.cli.verdicts import print_outcome
 

@@ -38,9 +38,9 @@ def verify(
     db: Db = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> int:
-    """Check that the ledger still is what was written: every hash, chain and table, the schema, the anchor.
+    """Check that the ledger still is what was written.
 
-    The exit code is 6 where something is not.
+    Every hash, chain and table, the schema and the anchor are checked. The exit code is 6 where something is not.
     """
     from agent_gate.history.verify import verify as verify_ledger
 

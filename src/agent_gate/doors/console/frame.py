@@ -26,7 +26,7 @@ from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.history import inbox
 from agent_gate.history.replay_words import in_words
 from agent_gate.model.approval import Approver
-from agent_gate.model.errors import GateError, Problem, ToolError
+from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.limits import CONSOLE_PARTS_MAX, CONSOLE_VALUE_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import more, visible_lines
@@ -36,6 +36,7 @@ Handler: TypeAlias = Callable[["Visit"], Awaitable[Response]]
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 DOOR, HOME = "console", "/console"
+NOTHING_KNOWN = inbox.Mark(0, paused=False, digest="")
 FIELDS_MAX = 32
 AUTOMATIC = "x-console-refresh"
 """A header of requests that the page makes by itself: they keep no session alive."""
@@ -158,6 +159,17 @@ class Visit:
 
     async def page(self, template: str, status: int = 200, **context: Any) -> Response:
         mark = await self.console.read(inbox.mark, self.hall.gate.clock)
+        return await self._rendered(template, status, mark, context)
+
+    async def problem(self, problem: Problem) -> Response:
+        """The page of a refusal, also where the ledger is what fails: then the frame knows of no questions."""
+        status, context = http_status_of_problem(problem), {"problem": problem}
+        try:
+            return await self.page("problem.html", status, **context)
+        except StorageError:
+            return await self._rendered("problem.html", status, NOTHING_KNOWN, context)
+
+    async def _rendered(self, template: str, status: int, mark: inbox.Mark, context: Mapping[str, Any]) -> Response:
         frame = {
             "approver": self.approver,
             "csrf": self.session.csrf_token,
@@ -170,9 +182,6 @@ class Visit:
         }
         # Not on the loop: others wait there while a page of a large call is made.
         return await asyncio.to_thread(self.console.answer, template, {**frame, **context}, status)
-
-    async def problem(self, problem: Problem) -> Response:
-        return await self.page("problem.html", http_status_of_problem(problem), problem=problem)
 
     def go(self, *path: str, **query: str) -> Response:
         """To another page of the console."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import Response
@@ -36,7 +37,7 @@ async def _page(visit: Visit, report: Report | None = None) -> Response:
         "health.html",
         report=report,
         findings_max=FINDINGS_SHOWN_MAX,
-        ledger=await visit.console.read(_ledger, hall.db.stat().st_size),
+        ledger=await visit.console.read(_ledger, hall.db),
         events=await visit.console.read(events.last_events, EVENTS_SHOWN_MAX),
         projects=await visit.console.read(projects.list_projects),
         policy_hash=hall.gate.judge.policy_hash,
@@ -50,11 +51,11 @@ async def _page(visit: Visit, report: Report | None = None) -> Response:
     )
 
 
-def _ledger(reader: sqlite3.Connection, db_bytes: int) -> dict[str, Any]:
+def _ledger(reader: sqlite3.Connection, db: Path) -> dict[str, Any]:
     return {
         "entries": row_of(reader, "SELECT coalesce(max(id), 0) FROM entries")[0],
         "open_work": row_of(reader, "SELECT count(*) FROM open_work")[0],
         "effects": row_of(reader, "SELECT count(*) FROM outbox")[0],
         "waiting": row_of(reader, "SELECT count(*) FROM waiting_results")[0],
-        "mb": db_bytes / 1_048_576,
+        "mb": db.stat().st_size / 1_048_576,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import sqlite3
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -13,6 +14,7 @@ from agent_gate.doors.console.frame import HEADERS, Visit
 from agent_gate.history import query, report, report_page
 from agent_gate.history.report_page_style import STYLE
 from agent_gate.history.touched import endings
+from agent_gate.model.codec import restore
 from agent_gate.model.limits import CONSOLE_ROWS_MAX
 
 _STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
@@ -21,7 +23,8 @@ _REPORT_POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-ur
 
 async def show_all(visit: Visit) -> Response:
     found = await visit.console.read(query.runs, CONSOLE_ROWS_MAX)
-    return await visit.page("runs.html", runs=found, runs_max=CONSOLE_ROWS_MAX)
+    named = [{**run, "plan_name": _plan_name(run)} for run in found]
+    return await visit.page("runs.html", runs=named, runs_max=CONSOLE_ROWS_MAX)
 
 
 async def show(visit: Visit) -> Response:
@@ -33,6 +36,10 @@ async def show_report(visit: Visit) -> Response:
     """The report as `agent-gate report --format html` writes it: one page that can be kept."""
     page = await visit.console.read(lambda reader: report_page.render(_report(reader, visit)))
     return HTMLResponse(page, headers={**HEADERS, "content-security-policy": _REPORT_POLICY})
+
+
+def _plan_name(run: Mapping[str, Any]) -> str:
+    return str(restore(run["plan_json"].encode()).get("name", "")) if run["plan_json"] else ""
 
 
 def _report(reader: sqlite3.Connection, visit: Visit) -> dict[str, Any]:

@@ -30,6 +30,6 @@ def failure(program: str, return_code: int, fail_on: str) -> Problem | None:
     return Problem(
         2003,
         f"`{visible(name)}` ended with return code {return_code}",
-        "see what it printed; with `fail_on: never` any code is a success",
+        "see what it printed; with the argument `fail_on: never` any code is a success",
         "perform",
     )
