@@ -57,14 +57,15 @@ async def miss(name: str) -> Json:
 async def test_everything_that_had_an_intent_is_reported_with_how_it_ended(tmp_path: Path) -> None:
     policy = {"rules": [{"pattern": "mail.send(no)", "action": "deny"}, {"pattern": "*", "action": "allow"}]}
     steps = (
-        PlanStep("mail.send", {"text": "yes"}),
+        PlanStep("mail.send", {"text": "yes"}, id="sent"),
         PlanStep("mail.lose", {"to": "anna"}),
         PlanStep("note.miss", {"name": "x"}),
         PlanStep("mail.send", {"text": "no"}),
-        PlanStep("mail.send", {"text": 5}),
+        PlanStep("mail.send", {"text": "${steps.sent.data}"}),
     )
     async with a_gate(tmp_path, policy, sender([]), lose, miss) as gate:
         result = await run_plan(gate, Plan(steps), fail_fast=False)
+    assert [outcome.error and outcome.error.code for outcome in result.outcomes] == [None, 2003, 2003, 1001, 2002]
     summary = report_of(tmp_path, result.run_id)["summary"]
     assert summary["resources"]["other_calls"] == ["mail.lose(anna)", "mail.send(yes)", "note.miss(x)"]
     assert [(one["name"], one["status"], one.get("code"), one["step_index"]) for one in summary["attempts"]] == [
