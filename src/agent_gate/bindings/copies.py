@@ -11,6 +11,7 @@ from contextlib import suppress
 from agent_gate.bindings.commit.change import Change
 from agent_gate.bindings.scratch import Scratch
 from agent_gate.bindings.trees import remove_tree
+from agent_gate.model.errors import ToolError
 
 _OPAQUE = "user.overlay.opaque"
 _FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
@@ -113,13 +114,17 @@ class Copies:
         return ""
 
     def entries(self) -> Iterator[tuple[str, str]]:
-        """All that there is over the disk, outer things first: each path, and where it stands."""
+        """All that there is over the disk, outer things first: each path, and where it stands.
+
+        ToolError where there is more than can be looked at: what is not looked at would be shown unjudged.
+        """
         waiting, left = [""] if self._top else [], _ENTRIES_MAX
         for folder in waiting:
             for entry in sorted(os.scandir(f"{self._top}{folder}"), key=lambda entry: entry.name):
                 left -= 1
                 if left < 0:
-                    return
+                    detail = f"a simulation carries at most {_ENTRIES_MAX} files from step to step"
+                    raise ToolError(detail, code=2006, suggestion="simulate fewer steps at once")
                 status = entry.stat(follow_symlinks=False)
                 path = f"{folder}/{entry.name}"
                 if stat.S_ISDIR(status.st_mode):
