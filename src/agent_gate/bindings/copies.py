@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from agent_gate.bindings.commit.change import Change
+from agent_gate.bindings.following import followed
 from agent_gate.bindings.scratch import Scratch
 from agent_gate.bindings.trees import remove_tree
 from agent_gate.model.errors import ToolError
 
 _OPAQUE = "user.overlay.opaque"
 _FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
-_LINKS_MAX = 40
 _ENTRIES_MAX = 100_000
 
 
@@ -91,20 +91,7 @@ class Copies:
 
     def real_name(self, path: str) -> str:
         """An absolute path with all links followed, as a simulation finds them; what is not there need not be."""
-        waiting, reached, links = path.split("/")[::-1], "", 0
-        while waiting:
-            name = waiting.pop()
-            if name == "..":
-                reached = os.path.dirname(reached).rstrip("/")
-            elif name not in ("", "."):
-                target = self._target(f"{reached}/{name}") if links < _LINKS_MAX else ""
-                if target:
-                    links += 1
-                    waiting += target.split("/")[::-1]
-                    reached = "" if target.startswith("/") else reached
-                else:
-                    reached = f"{reached}/{name}"
-        return reached or "/"
+        return followed(path, self._target)
 
     def _target(self, path: str) -> str:
         host = self.host(path)
