@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_gate import Agent, Outcome, load_plan, run_plan
+from agent_gate.history.report import build_report
+from agent_gate.ledger.reader import open_reader
 from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.outcome import Status
 from agent_gate.plans import RunResult
@@ -140,3 +143,23 @@ def test_run_report_and_show_run_show_the_code_and_the_first_lines_of_both_strea
         assert any("`sh` ended with return code 4" in line for line in lines)
     page = run(work, "report", run_id, "--format", "html").stdout.decode()
     assert ("ended with return code 4" in page, "out 8" in page) == (True, True)
+
+
+async def test_the_report_lists_the_files_that_a_failed_command_wrote(work: Path) -> None:
+    result = await ran(work, FAILS)
+    with closing(open_reader(work.parent / "gate.db")) as reader:
+        summary = build_report(reader, result.run_id, 0.0)["summary"]
+    made = str(work / "made")
+    assert summary["resources"]["files_written"] == [made]
+    [written] = [one for one in summary["attempts"] if one["kind"] == "files_written"]
+    assert (written["name"], written["status"], written["code"]) == (made, "error", 2003)
+
+
+async def test_the_report_lists_no_file_of_a_failed_command_that_was_kept_from_writing(work: Path) -> None:
+    policy = {**POLICY, "rules": [{"pattern": "fs.write(*)", "action": "deny"}]}
+    async with a_gate(work.parent, policy, working_dir=work) as gate:
+        result = await run_plan(gate, load_plan(plan_of(FAILS)))
+    with closing(open_reader(work.parent / "gate.db")) as reader:
+        summary = build_report(reader, result.run_id, 0.0)["summary"]
+    assert not (work / "made").exists()
+    assert summary["resources"]["files_written"] == []

@@ -50,6 +50,31 @@ async def test_a_deny_of_reading_an_entity_holds_for_every_tool_that_names_it(
         assert (outcome.status.value, code_of(outcome)) == ("denied", 1001)
 
 
+@pytest.mark.parametrize(
+    ("tool", "args", "denied"),
+    [
+        ("ha_get_state", {"entity_id": "light.bed_ligth"}, "light.bed_light"),
+        ("ha_get_entity_state", {"entity_id": "light.bed_ligth"}, "light.bed_light"),
+        ("ha_get_history", {"entity_ids": ["light.bed_ligth"], **WINDOW}, "light.bed_light"),
+        (
+            "ha_get_statistics",
+            {"statistic_ids": ["sensor.outside_temperatur"], "period": "day", **WINDOW},
+            "sensor.outside_temperature",
+        ),
+    ],
+)
+async def test_a_misspelt_name_is_not_answered_with_one_that_may_not_be_read(
+    tmp_path: Path, tool: str, args: dict[str, Any], denied: str
+) -> None:
+    rule = {"pattern": f"ha_get_state({denied})", "action": "deny"}
+    for rules, is_named in (([ALLOWED], True), ([ALLOWED, rule], False)):
+        async with a_gate_at_home(tmp_path, {"rules": rules}) as (gate, home):
+            home.recorder.statistics["sensor.outside_temperature"] = []
+            told = (await gate.call(tool, args)).error
+        assert told is not None
+        assert (told.code, f"`{denied}`" in str(told)) == (2002, is_named)
+
+
 @pytest.mark.parametrize("tool", ["ha_get_states", "ha_list_entities"])
 @pytest.mark.parametrize("action", ["deny", "ask"])
 async def test_lists_leave_out_what_may_not_be_read_and_say_how_many(tmp_path: Path, tool: str, action: str) -> None:

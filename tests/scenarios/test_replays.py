@@ -244,3 +244,16 @@ async def test_the_entries_of_a_replay_change_nothing_of_the_calls_they_are_abou
 async def _outcomes(gate: Gate, run_id: str) -> list[Any]:
     calls = [row["call_id"] for row in entries(gate, "settled") if row["run_id"] == run_id]
     return [await gate.result(call_id) for call_id in calls]
+
+
+async def test_a_null_that_was_as_if_absent_is_no_difference_from_the_plan(tmp_path: Path) -> None:
+    @tool("mail.post", effect="write", risk="low")
+    async def post(to: str, subject: str = "none") -> str:
+        return f"{to}: {subject}"
+
+    plan = Plan((PlanStep("mail.post", {"to": "anna", "subject": None}), PlanStep("state.get", {"path": None})))
+    async with a_gate(tmp_path, POLICY, post) as gate:
+        result = await run_plan(gate, plan)
+        assert [outcome.ok for outcome in result.outcomes] == [True, True]
+        assert (await replay_run(gate, result.run_id)).mismatches == []
+    assert (await replayed(tmp_path, result.run_id)).mismatches == []

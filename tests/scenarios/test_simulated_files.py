@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from agent_gate import Gate, load_plan, run_plan
+from agent_gate import load_plan, run_plan
 from agent_gate.model.outcome import Status
 from agent_gate.plans import RunResult
 from agent_gate.sandbox.choice import Choice
-from agent_gate.sandbox.scratch import candidates
 from tests.gates import a_gate, code_of, reader, sender
 from tests.scenarios.test_cli import run
 from tests.scenarios.test_command_writes import tree
@@ -62,20 +61,12 @@ def plan_of(*steps: dict[str, Any]) -> dict[str, Any]:
     return {"version": "1.0", "steps": list(steps)}
 
 
-def layers_left() -> set[str]:
-    return {f"{place}/{name}" for place in candidates() for name in os.listdir(place) if "agent-gate-layers" in name}
-
-
 async def simulated(work: Path, *steps: dict[str, Any], policy: Any = POLICY, **options: Any) -> RunResult:
     before = tree(work)
     async with a_gate(work.parent, policy, working_dir=work) as gate:
-        mine = await _and_its_layers(gate, *steps, **options)
+        mine = await run_plan(gate, load_plan(plan_of(*steps)), simulate=True, **options)
     assert tree(work) == before
     return mine
-
-
-async def _and_its_layers(gate: Gate, *steps: dict[str, Any], **options: Any) -> RunResult:
-    return await run_plan(gate, load_plan(plan_of(*steps)), simulate=True, **options)
 
 
 def changes(outcome: Any) -> dict[str, str]:
@@ -202,7 +193,9 @@ async def test_a_write_that_a_person_would_be_asked_about_is_there_for_later_ste
     assert printed.data["stdout"] == "yes\n"
 
 
-async def test_a_step_says_whether_it_was_done_on_a_copy_only_judged_or_cannot_be_known(work: Path) -> None:
+async def test_a_step_says_whether_it_was_done_on_a_copy_only_judged_or_cannot_be_known(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     acts: list[str] = []
     rules = [{"pattern": pattern, "action": "allow"} for pattern in ("mail.send*", "note.*", "state.*")]
     policy = {**POLICY, "rules": rules}
@@ -215,10 +208,12 @@ async def test_a_step_says_whether_it_was_done_on_a_copy_only_judged_or_cannot_b
         words("cat", "out/made-by-mail"),
         words("cat", "/etc/shadow"),
     ]
-    before = layers_left()
+    own_place = work.parent / "runtime"  # where no other process keeps its layers
+    own_place.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(own_place))
     async with a_gate(work.parent, policy, sender(acts), reader(acts), working_dir=work) as gate:
         result = await run_plan(gate, load_plan(plan_of(*steps)), simulate=True, fail_fast=False)
-        assert layers_left() <= before
+        assert list(own_place.iterdir()) == []
     assert [outcome.simulation for outcome in result.outcomes] == [
         "done on a copy",
         "done on a copy",

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from agent_gate.bindings.commit.change import Change
+from agent_gate.bindings.following import followed
 from agent_gate.bindings.scratch import Scratch
 from agent_gate.bindings.trees import remove_tree
+from agent_gate.model.errors import ToolError
 
 _OPAQUE = "user.overlay.opaque"
 _FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
-_LINKS_MAX = 40
 _ENTRIES_MAX = 100_000
 
 
@@ -90,20 +91,7 @@ class Copies:
 
     def real_name(self, path: str) -> str:
         """An absolute path with all links followed, as a simulation finds them; what is not there need not be."""
-        waiting, reached, links = path.split("/")[::-1], "", 0
-        while waiting:
-            name = waiting.pop()
-            if name == "..":
-                reached = os.path.dirname(reached).rstrip("/")
-            elif name not in ("", "."):
-                target = self._target(f"{reached}/{name}") if links < _LINKS_MAX else ""
-                if target:
-                    links += 1
-                    waiting += target.split("/")[::-1]
-                    reached = "" if target.startswith("/") else reached
-                else:
-                    reached = f"{reached}/{name}"
-        return reached or "/"
+        return followed(path, self._target)
 
     def _target(self, path: str) -> str:
         host = self.host(path)
@@ -113,13 +101,17 @@ class Copies:
         return ""
 
     def entries(self) -> Iterator[tuple[str, str]]:
-        """All that there is over the disk, outer things first: each path, and where it stands."""
+        """All that there is over the disk, outer things first: each path, and where it stands.
+
+        ToolError where there is more than can be looked at: what is not looked at would be shown unjudged.
+        """
         waiting, left = [""] if self._top else [], _ENTRIES_MAX
         for folder in waiting:
             for entry in sorted(os.scandir(f"{self._top}{folder}"), key=lambda entry: entry.name):
                 left -= 1
                 if left < 0:
-                    return
+                    detail = f"a simulation carries at most {_ENTRIES_MAX} files from step to step"
+                    raise ToolError(detail, code=2006, suggestion="simulate fewer steps at once")
                 status = entry.stat(follow_symlinks=False)
                 path = f"{folder}/{entry.name}"
                 if stat.S_ISDIR(status.st_mode):

@@ -10,12 +10,12 @@ from contextlib import suppress
 from glob import escape, glob
 from typing import NamedTuple
 
+from agent_gate.bindings.following import followed
 from agent_gate.bindings.programs import Executable
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Shown to every command."""
 _HEAD_BYTES = 4_096
-_LINKS_MAX = 40
 _BY_SHELL = re.compile(r"'''exec' (?P<path>\"[^\"]+\"|\S+)")
 """How installers write a path that is too long for the first line, or that has a blank in it."""
 _PYTHON = re.compile(r"python[0-9.]*")
@@ -85,21 +85,17 @@ def _found_by_env(text: str, trusted_dirs: Sequence[str]) -> str:
 
 def _way_to(path: str, allow: str) -> Iterator[Need]:
     """The links that a path leads through, and the file at its end."""
-    waiting, reached, links = path.split("/")[::-1], "", 0
-    while waiting:
-        name = waiting.pop()
-        if name == "..":
-            reached = os.path.dirname(reached)
-        elif name not in ("", "."):
-            target = _target(f"{reached}/{name}") if links < _LINKS_MAX else ""
-            if target:
-                links += 1
-                yield Need(f"{reached}/{name}", reached or "/", allow)
-                waiting += target.split("/")[::-1]
-                reached = "" if target.startswith("/") else reached
-            else:
-                reached = f"{reached}/{name}"
-    yield Need(reached, reached, allow if not links and allow != path else _around(reached))
+    links: list[str] = []
+
+    def target_of(name: str) -> str:
+        target = _target(name)
+        if target:
+            links.append(name)
+        return target
+
+    end = followed(path, target_of)
+    yield from (Need(link, os.path.dirname(link), allow) for link in links)
+    yield Need(end, end, allow if not links and allow != path else _around(end))
 
 
 def _around(path: str) -> str:

@@ -164,13 +164,15 @@ def _against_plan(plan: dict[str, Any], steps: list[dict[str, Any]]) -> Iterator
         planned = plan["steps"][index]
         if planned["tool"] != step["tool_name"]:
             yield Mismatch(4003, f"the plan says `{planned['tool']}`", step["call_id"], index)
-        elif "args" in step and not any(_fits(args, step["args"]) for args in _spellings(planned)):
+        elif "args" in step and not any(_fits(args, step["args"]) for args in _spellings(planned, step["args"])):
             yield Mismatch(4003, "the plan has other arguments", step["call_id"], index)
 
 
-def _spellings(planned: dict[str, Any]) -> Iterator[Any]:
+def _spellings(planned: dict[str, Any], recorded: Mapping[str, Any]) -> Iterator[Any]:
     """The arguments as the plan has them and as binding spells them; a call that was not bound keeps the first."""
     args = planned.get("args", {})
+    yield args
+    args = {name: value for name, value in args.items() if value is not None or name in recorded}
     yield args
     if planned["tool"] in pointers.TOOLS:
         with suppress(ToolError):

@@ -123,6 +123,8 @@ def steps_of(reader: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
             }
         if kind == "performing":
             step["intended"] = True
+        if kind == "committing":
+            step["committed"] = True
         if kind == "settled":
             step["result"] = _result(reader, call_id, at, status, fields)
         if kind == "effect":

@@ -53,7 +53,8 @@ def _reached_for(step: Step) -> Iterator[tuple[str, str]]:
     result = step["result"]
     for signature in step.get("signatures", ()):
         yield _touched(signature)
-    if result["status"] in ("success", "unknown"):  # otherwise these are what a command would have changed
+    # What a command wrote stays where it failed in the end; what was never committed it only would have changed.
+    if step.get("committed") or result["status"] in ("success", "unknown"):
         for file in result.get("files", ()):
             yield "files_written", file["path"]
     if step["tool_name"] == "http.get":

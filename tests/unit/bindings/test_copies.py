@@ -18,7 +18,9 @@ from agent_gate.bindings.commit.node import Node
 from agent_gate.bindings.copied_paths import CopiedPaths
 from agent_gate.bindings.copies import Copies
 from agent_gate.bindings.paths import PathResolver
-from agent_gate.model.errors import GateError
+from agent_gate.model.errors import GateError, ToolError
+from agent_gate.sandbox.command import Access, Place
+from agent_gate.services.shell.copied_view import over_copies
 
 NAMES = ["a", "b", "c"]
 PATHS = [*NAMES, *(f"{one}/{two}" for one in NAMES for two in NAMES), "a/b/c", "b/c/a"]
@@ -139,3 +141,29 @@ def test_copies_are_what_the_disk_would_be_and_the_disk_stays(steps: list[tuple[
             assert resolved(simulated, both.disk, name) == resolved(live, both.real, name), name
         both.copies.close()
         assert sorted(os.listdir(folder)) in (["disk", "real"], ["disk", "made", "real"])
+
+
+def test_what_cannot_be_looked_at_for_its_number_is_refused_and_not_shown_unjudged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_gate.bindings.copies._ENTRIES_MAX", 40)
+    copies = Copies()
+    copies.open(str(tmp_path))
+    for number in range(40):
+        copies.write(f"/simulated/{number}", b"")
+    with pytest.raises(ToolError) as refused:
+        list(copies.entries())
+    assert refused.value.problem.code == 2006
+    copies.close()
+
+
+def test_a_place_that_a_simulation_made_a_link_is_not_shown_as_what_the_link_leads_to(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        both = Both(os.path.realpath(folder))
+        for step in (("remove", "b", 0), ("link", "b", 0)):
+            both.do(*step)
+        assert os.path.islink(both.copies.host(f"{both.disk}/b") or "")
+        places = [Place(f"{both.disk}/{name}", Access.READ, is_directory=True) for name in ("a", "b")]
+        shown = over_copies(places, both.copies, lambda _: Access.NONE, whole=True)
+        assert [place.path for place in shown] == [f"{both.disk}/a"]
+        both.copies.close()

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from agent_gate.bindings.commit.change import Change
-
-_FOLLOWED_MAX = 40
-"""As many as the kernel follows."""
+from agent_gate.bindings.following import followed
 
 
 class Links:
@@ -22,20 +20,7 @@ class Links:
         """The real path of what a link leads to, which need not exist; empty for what will be no link."""
         if not self._target(path):
             return ""
-        waiting, reached, followed = path.split("/")[::-1], "", 0
-        while waiting:
-            name = waiting.pop()
-            if name == "..":
-                reached = reached.rpartition("/")[0]
-            elif name not in ("", "."):
-                target = self._target(f"{reached}/{name}") if followed < _FOLLOWED_MAX else ""
-                if target:
-                    followed += 1
-                    waiting += target.split("/")[::-1]
-                    reached = "" if target.startswith("/") else reached
-                else:
-                    reached = f"{reached}/{name}"
-        return reached or "/"
+        return followed(path, self._target)
 
     def _target(self, path: str) -> str:
         if path in self._after:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
+from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, Kind, Work
 from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
@@ -114,4 +114,5 @@ class _Note:
     async def _write(self, project: str, status: str, fields: Mapping[str, Json]) -> None:
         body = canonical({**fields, "command_id": self._id, "salt": self._ids.salt()})
         draft = Draft(Kind.COMMAND, iso(self._clock.now()), body, self._call_id, status=status)
-        await self._ledger.commit(Work(project, (draft,)))
+        committed = await self._ledger.commit(Work(project, (draft,)))
+        assert isinstance(committed, Applied), "the project of a call takes entries about it whatever its status"

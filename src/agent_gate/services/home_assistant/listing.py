@@ -26,6 +26,10 @@ IsWithheld: TypeAlias = Callable[[str], bool]
 READ_ALIAS = "ha_get_state("
 
 
+def read_alias(entity_id: str) -> str:
+    return f"{READ_ALIAS}{entity_id})"
+
+
 class Listing:
     """Answers from memory; none of them waits, or asks the server."""
 
@@ -167,7 +171,7 @@ def _page(ids: Sequence[str], args: Args, is_withheld: IsWithheld | None) -> _Pa
     """Those behind the cursor, which is an id: entities that come or go meanwhile neither repeat nor hide others."""
     seen = ids
     if is_withheld is not None:
-        seen = [entity_id for entity_id in ids if not is_withheld(f"{READ_ALIAS}{entity_id})")]
+        seen = [entity_id for entity_id in ids if not is_withheld(read_alias(entity_id))]
     cursor, limit = args.get("cursor"), args.get("limit")
     begin = 0 if cursor is None else bisect_right(seen, cursor)
     page = seen[begin:] if limit is None else seen[begin : begin + limit]

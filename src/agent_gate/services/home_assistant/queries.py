@@ -12,8 +12,9 @@ from agent_gate.ports import Clock, Hand, ListAct, Withheld
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.history import History
-from agent_gate.services.home_assistant.listing import READ_ALIAS, IsWithheld, Listing
+from agent_gate.services.home_assistant.listing import READ_ALIAS, IsWithheld, Listing, read_alias
 from agent_gate.services.home_assistant.statistics import Statistics
+from agent_gate.services.home_assistant.unknown import Unknown
 from agent_gate.toolkit import make_hand
 
 SERVICE = "home_assistant"
@@ -26,7 +27,7 @@ def query_hands(client: HomeClient, clock: Clock) -> list[Hand]:
     return [
         make_hand(tool, SERVICE, list_act=_listing(lists[tool.name]))
         if tool.name in lists
-        else make_hand(tool, SERVICE, act=_acting(answer))
+        else make_hand(tool, SERVICE, list_act=_acting(answer))
         for tool, answer in answers(client, clock)
     ]
 
@@ -47,9 +48,15 @@ def answers(client: HomeClient, clock: Clock) -> list[tuple[ToolDeclaration, Ans
     ]
 
 
-def _acting(answer: Answer) -> Callable[[BoundCall], Awaitable[Json]]:
-    def act(bound: BoundCall) -> Awaitable[Json]:
-        return answer(bound.args)
+def _acting(answer: Answer) -> ListAct:
+    async def act(bound: BoundCall, withheld: Withheld) -> Json:
+        try:
+            return await answer(bound.args)
+        except Unknown as unknown:
+            is_withheld = withheld(READ_ALIAS)
+            if is_withheld is None:
+                raise
+            raise unknown.without(lambda name: is_withheld(read_alias(name))) from None
 
     return act
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from heapq import nlargest
 from itertools import islice
@@ -14,6 +14,19 @@ from agent_gate.model.visible import visible
 from agent_gate.services.home_assistant.home import Home
 
 NAMED_MAX = 3
+
+
+class Unknown(ToolError):
+    """There is no such name; `near` are those of the home that are like it."""
+
+    def __init__(self, detail: str, near: Collection[str], otherwise: str) -> None:
+        self.near, self._otherwise = tuple(near), otherwise
+        named = " or ".join(f"`{shown(name)}`" for name in near)
+        super().__init__(detail, code=2002, suggestion=f"did you mean {named}?" if near else otherwise)
+
+    def without(self, is_hidden: Callable[[str], bool]) -> Unknown:
+        """The same for somebody who may not see all names."""
+        return Unknown(self.problem.detail, [name for name in self.near if not is_hidden(name)], self._otherwise)
 
 
 def unknown_entity(home: Home, entity_id: str) -> ToolError:
@@ -63,8 +76,7 @@ _LOOK = "see `ha_list_entities`"
 
 def _error(detail: str, name: str, names: Iterable[str], otherwise: str, before: str = "") -> ToolError:
     near = nearest(name, list(islice(names, HOME_NAMES_COMPARED_MAX)))
-    named = " or ".join(f"`{shown(before + each)}`" for each in near)
-    return ToolError(detail, code=2002, suggestion=f"did you mean {named}?" if near else otherwise)
+    return Unknown(detail, [before + each for each in near], otherwise)
 
 
 def nearest(name: str, names: Collection[str]) -> list[str]:

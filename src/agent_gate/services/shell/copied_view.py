@@ -14,10 +14,10 @@ def over_copies(
     places: Sequence[Place], copies: Copies, access: Callable[[str], Access], *, whole: bool
 ) -> list[Place]:
     """`whole` where all that may be used is shown, else only what lies below the places. May wait for a disk."""
-    found = [_copied(place, copies) for place in places if copies.host(place.path) is not None]
+    found = [_copied(place, copies) for place in places if _is_shown(copies.host(place.path))]
     levels = {place.path: place for place in found}
     for path, host in copies.entries():
-        if path in levels or os.path.islink(host):
+        if path in levels or not _is_shown(host):
             continue
         level, around = access(path), _around(path, levels)
         if level is around or (around is Access.NONE and not whole):
@@ -25,6 +25,11 @@ def over_copies(
         place = levels[path] = _copied(Place(path, level, os.path.isdir(host)), copies)
         found.append(place)
     return found
+
+
+def _is_shown(host: str | None) -> bool:
+    """A link is not: the sandbox would show what it leads to on the disk, which was judged by another name."""
+    return host is not None and not os.path.islink(host)
 
 
 def _around(path: str, levels: dict[str, Place]) -> Access:
