@@ -1,4 +1,4 @@
-"""Messages about questions whose process is gone: they say so, and stop saying so when somebody holds the call again."""
+"""Messages about questions whose process is gone: they say so, until somebody holds the call again."""
 
 from __future__ import annotations
 
