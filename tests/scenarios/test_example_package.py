@@ -72,7 +72,8 @@ def test_an_installed_package_offers_its_tools_to_every_gate_and_they_are_judged
     assert (code, undone["data"]) == (0, {"taken_off": "water the plants"})
     assert (tmp_path / "todo.txt").read_text() == "feed the cat\ncall anna\n"
     code, refused = agent_gate(installed, tmp_path, "revert", added, "-p", policy)
-    assert (code, refused["error"]["name"]) == (3, "tool_failed")
+    assert (code, refused["error"]["name"]) == (3, "bad_arguments")
+    assert "undone already" in refused["error"]["detail"]
 
     code, replayed = agent_gate(installed, tmp_path, "replay", report["run"]["run_id"])
     assert (code, replayed["mismatches"]) == (0, [])
