@@ -95,7 +95,7 @@ async def test_what_was_changed_in_the_record_is_found_by_replay_and_by_verifica
             connection.execute("UPDATE entries SET body = replace(body, 'water', 'drown') WHERE tool = 'fs.read'")
         replayed = await replay_run(gate, run_id)
         verified = await verify_run(gate, run_id)
-    assert [(mismatch.code, mismatch.step_index) for mismatch in replayed.mismatches] == [(4004, 0)]
+    assert [(mismatch.code, mismatch.step_index) for mismatch in replayed.mismatches] == [(5004, 0), (4004, 0)]
     assert not verified.ok
 
 
@@ -107,7 +107,7 @@ def add_twice(inputs: dict[str, Json], state: Json) -> tuple[Json, str]:
 @pytest.mark.parametrize(
     ("tools", "words"),
     [
-        ([], "there is no transition `counter.add` here"),
+        ([], None),
         ([add_twice], "it leads to another state"),
         ([counter()], None),
     ],
