@@ -134,7 +134,7 @@ async def run_not_found(directory: Path) -> Problem:
 
 
 async def tampered_run(directory: Path, *changes: str) -> Problem:
-    """The first step whose replay parts from a record that somebody changed; that its chain is broken is told besides."""
+    """The first step whose replay parts from a record that somebody changed; its broken chain is told besides."""
     async with a_gate(directory, ALLOW_ALL, counter()) as gate:
         run = await run_plan(gate, load_plan(steps(("state.set", {"path": "x", "value": "hall"}))))
         with closing(sqlite3.connect(directory / "gate.db", isolation_level=None)) as connection:
