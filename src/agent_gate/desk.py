@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agent_gate.model.approval import Approver, GrantTerms, Question
@@ -49,10 +49,19 @@ class Desk:
         ]
 
     async def question(self, call_id: str) -> OpenQuestion | None:
+        found = await self.question_alone(call_id)
+        return replace(found, unattended=await self.unattended(found.question)) if found else None
+
+    async def question_alone(self, call_id: str) -> OpenQuestion | None:
+        """Without a look at the process that holds it."""
         found = await self._ledger.question(call_id)
         if found is None or found[1] is not None or found[0].left_s(self._gate.clock) <= 0:
             return None
-        return OpenQuestion(found[0], found[2], await self.unattended(found[0]))
+        return OpenQuestion(found[0], found[2])
+
+    async def unattended_calls(self) -> frozenset[str]:
+        """Those of whose question `unattended` has something to say."""
+        return await self._ledger.abandoned_calls()
 
     async def unattended(self, question: Question) -> str:
         """What whoever answers has to know where the process that holds the call is gone; empty where it is there."""

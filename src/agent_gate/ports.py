@@ -310,6 +310,10 @@ class Ledger(Protocol):
         """The instance that held an open question, where its process is gone or this one; who asks knows its own."""
         ...
 
+    async def abandoned_calls(self) -> frozenset[str]:
+        """The calls about which a question is open whose process is gone."""
+        ...
+
     async def questions(self) -> Sequence[Question]: ...
 
     async def open_questions(self) -> Sequence[tuple[Question, tuple[str, ...]]]:

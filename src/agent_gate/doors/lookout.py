@@ -29,7 +29,9 @@ class Board(Protocol):
 
     def next_deadline(self) -> float: ...
 
-    async def is_stale(self, call_id: str) -> bool: ...
+    async def is_stale(self, call_id: str, *, unattended: bool) -> bool:
+        """Whether it shows something else than is so; `unattended` where the process that holds the call is gone."""
+        ...
 
 
 class Lookout:
@@ -68,8 +70,10 @@ class Lookout:
 
     async def _look_at_shown(self) -> None:
         self._first()
-        for call_id in self._board.known():
-            if await self._board.is_stale(call_id):
+        known = self._board.known()
+        unattended = await self._hall.desk.unattended_calls() if known else frozenset()
+        for call_id in known:
+            if await self._board.is_stale(call_id, unattended=call_id in unattended):
                 self._delivery.add(call_id)
         if self._can_catch_up() and self._delivery.is_empty:
             await self.look_at_all()

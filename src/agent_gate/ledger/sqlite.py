@@ -273,6 +273,16 @@ class SqliteLedger:
         row = self._row("SELECT instance FROM pending_requests WHERE call_id = ? AND question IS NOT NULL", call_id)
         return row[0] if row and (row[0] == self.instance or is_gone(self.files, row[0])) else None
 
+    async def abandoned_calls(self) -> frozenset[str]:
+        held: dict[str, list[str]] = {}
+        for call_id, instance in self._rows(
+            "SELECT call_id, instance FROM pending_requests"
+            " WHERE question IS NOT NULL AND resolution IS NULL AND instance <> ?",
+            self.instance,
+        ):
+            held.setdefault(instance, []).append(call_id)
+        return frozenset(one for instance, calls in held.items() if is_gone(self.files, instance) for one in calls)
+
     async def questions(self) -> Sequence[Question]:
         rows = self._rows(
             "SELECT question FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL"

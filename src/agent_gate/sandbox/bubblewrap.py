@@ -18,7 +18,7 @@ from agent_gate.sandbox.command import Access, Command, Place
 from agent_gate.sandbox.launch import Launch
 from agent_gate.sandbox.layering import COPY, UPPER, WORK
 
-NEEDED = ("--ro-bind-fd", "--add-seccomp-fd", "--disable-userns", "--json-status-fd", "--size", "--perms")
+NEEDED = ("--ro-bind-fd", "--seccomp", "--disable-userns", "--json-status-fd", "--size", "--perms")
 """Options without which the walls have holes; `--ro-bind-fd` came with 0.10, and to Debian's 0.8 as a security fix."""
 NOBODY = 65_534
 SYSTEM_DIRS = "/usr/bin:/bin:/usr/local/bin:/usr/sbin:/sbin"
@@ -71,14 +71,22 @@ class Bubblewrap:
     def wrap(self, command: Command) -> Launch:
         reports, reported = os.pipe()
         waited_for, starts_on = os.pipe()
-        launch = Launch(reports=reports, starts_on=starts_on, own=[reported, waited_for], tells_pid=True, besides=2)
+        launch = Launch(
+            reports=reports,
+            starts_on=starts_on,
+            starts_with=seccomp.program(starts_programs=command.starts_programs),
+            own=[reported, waited_for],
+            tells_pid=True,
+            besides=2,
+        )
         try:
             words = [
                 *_namespaces(),
-                *("--json-status-fd", str(reported), "--block-fd", str(waited_for)),
-                # It holds the other end too: if the gate is killed now, the end of the pipe must not count as a start.
-                *("--sync-fd", str(starts_on)),
-                *("--add-seccomp-fd", launch.file(seccomp.program(starts_programs=command.starts_programs))),
+                *("--json-status-fd", str(reported)),
+                # It is read to its end after everything else is made, and an empty filter is none that the kernel
+                # takes: where the gate is killed first, bwrap ends by itself. `--block-fd` takes the end of a pipe for
+                # a start, and waits for ever where it holds the other end too.
+                *("--seccomp", str(waited_for)),
                 *_system(),
                 *_names_of_nobody(command, launch),
                 *_seen(command),
@@ -91,7 +99,7 @@ class Bubblewrap:
             arguments = launch.file(b"".join(os.fsencode(word) + b"\0" for word in words))
             shown_as = ("--argv0", command.argv[0]) if "--argv0" in options_of(self.bwrap) else ()
             launch.argv = (self.bwrap, "--args", arguments, *shown_as, "--", command.executable, *command.argv[1:])
-            launch.lent = (starts_on, command.descriptor, *_bound(command))
+            launch.lent = (command.descriptor, *_bound(command))
         except BaseException:
             launch.close()
             raise

@@ -27,7 +27,7 @@ class Child:
             env={},
         )
         self.pid = self._process.pid
-        self._handle = os.pidfd_open(self.pid)
+        self.handle = os.pidfd_open(self.pid)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self.stdout, self.stderr = self._process.stdout.fileno(), self._process.stderr.fileno()
@@ -39,7 +39,7 @@ class Child:
     async def end(self) -> int:
         """Its return code, when it has one; negative for a signal."""
         if not self.has_ended:
-            await readable(self._handle)
+            await readable(self.handle)
         return self._process.wait()
 
     def kill(self) -> None:
@@ -47,7 +47,7 @@ class Child:
 
     def close(self) -> None:
         """When it has ended."""
-        os.close(self._handle)
+        os.close(self.handle)
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 from dataclasses import dataclass, field
 
@@ -19,7 +20,9 @@ class Launch:
     reports: int = -1
     """Where it says what it started and how that ended, one JSON object a line."""
     starts_on: int = -1
-    """The command begins when something is written there; where this is closed before, it never begins."""
+    """The command begins when `starts_with` is written there; where this is closed before, it never begins."""
+    starts_with: bytes = b"+"
+    """Short enough for a pipe to take it whole or not at all."""
     lifeline: int = -1
     """Held open here as long as the command may run; when it closes, also because the gate was killed, all is ended."""
     scratch: str = ""
@@ -48,7 +51,10 @@ class Launch:
             os.close(self.own.pop())
 
     def begin(self) -> None:
-        os.write(self.starts_on, b"+")
+        assert len(self.starts_with) <= select.PIPE_BUF, "it would begin with a part"
+        os.write(self.starts_on, self.starts_with)
+        os.close(self.starts_on)
+        self.starts_on = -1
 
     def close(self) -> None:
         self.handed_over()

@@ -18,6 +18,7 @@ from agent_gate.sandbox.command import Command, Finished, Limits
 from agent_gate.sandbox.growth import Growth
 from agent_gate.sandbox.launch import Launch
 from agent_gate.sandbox.limits import limit
+from agent_gate.sandbox.outlived import OUTLIVED
 from agent_gate.sandbox.pids import ProcessBound, place_for_bounds
 
 _START_TIMEOUT_S = 30.0
@@ -76,7 +77,7 @@ class _Running:
         finally:
             launch.handed_over()
         try:
-            await self._hold_back(self._outer.pid)
+            await self._hold_back(self._outer)
         except (OSError, TimeoutError) as error:
             raise _not_begun(str(error) or "it took too long") from None
         try:
@@ -85,12 +86,14 @@ class _Running:
             raise _not_begun(await self._last_words()) from None
         return self._outer
 
-    async def _hold_back(self, pid: int) -> None:
+    async def _hold_back(self, outer: Child) -> None:
         """Put limits on what has not begun yet."""
-        launch, command = self._launch, self._command
+        launch, command, pid = self._launch, self._command, outer.pid
         if launch.tells_pid:
+            OUTLIVED.hold(outer.pid, outer.handle)
             pid = await self._told_pid()
             self._inner = os.pidfd_open(pid)
+            OUTLIVED.hold(outer.pid, self._inner)
             limit(pid, command.limits)
         if command.starts_programs:
             os.setpriority(os.PRIO_PROCESS, pid, _NICE)
@@ -163,6 +166,7 @@ class _Running:
                 self._inner = -1
             self._launch.close()
             if outer is not None:
+                OUTLIVED.let_go(outer.pid)
                 outer.close()
             if self._bound is not None:
                 await asyncio.to_thread(self._bound.close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_gate.doors.cli.asked import Asked, in_full, in_short
@@ -42,7 +42,9 @@ def test_no_text_leaves_the_frame(name: str, text: str, columns: int) -> None:
         assert not re.search("[ ─\u2068][\u0300-\u036f]", row), "no mark lies over the frame"
 
 
-@given(TEXT, st.integers(3, 40))
+@given(TEXT, st.integers(COLUMNS_MIN // 4, 40))
+@example("\u21e5\u0301", COLUMNS_MIN // 4)
+@example("\u21e5" + 4 * "\u0301", COLUMNS_MIN // 4)
 def test_a_line_that_is_broken_is_whole_when_put_together(text: str, columns: int) -> None:
     line = visible(text)
     parts = list(wrapped(line, columns))

@@ -17,6 +17,7 @@ COLUMNS_MIN, ROWS_MIN = 24, 8
 """A smaller terminal shows no question."""
 _NAME_COLUMNS_MAX = 20
 _ISOLATE, _END = "\u2068", "\u2069"
+_MARKS = ("Mn", "Me")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _letters(line: str) -> Iterator[str]:
     """Each with its marks, which would otherwise lie over the frame."""
     letter = ""
     for character in line:
-        if letter and category(character) not in ("Mn", "Me"):
+        if letter and category(character) not in _MARKS:
             yield letter
             letter = ""
         letter += character
@@ -81,6 +82,8 @@ def cells(character: str) -> int:
         return 1
     if character in (_ISOLATE, _END):
         return 0
+    if category(character) in _MARKS:
+        return 1  # over its letter in most terminals, beside it in some
     return 2 if east_asian_width(character) in "WFA" or category(character)[0] == "S" else 1
 
 

@@ -92,18 +92,18 @@ class Board:
         shown = self._shown.get(call_id)
         return shown.digest if shown else self._ended.get(call_id, "")
 
-    async def is_stale(self, call_id: str) -> bool:
+    async def is_stale(self, call_id: str, *, unattended: bool) -> bool:
         """Whether a phone shows something else than the ledger says."""
-        now, shown = await self._desk.question(call_id), self._shown.get(call_id)
+        now, shown = await self._desk.question_alone(call_id), self._shown.get(call_id)
         if now is None or shown is None:
             return True
-        wanted = self._wanted(now, shown)
+        wanted = self._wanted(now, shown, unattended=unattended)
         return bool(self._to_show(wanted, shown)) or any(service not in wanted for service in shown.on)
 
     async def refresh(self, call_id: str) -> None:
         """Bring every phone up to date; raises Undelivered where that must be tried again."""
         now, shown = await self._desk.question(call_id), self._shown.get(call_id)
-        wanted = self._wanted(now, shown) if now else {}
+        wanted = self._wanted(now, shown, unattended=bool(now.unattended)) if now else {}
         if now is not None and shown is None and wanted:
             if not self.has_room():
                 self.left_out = True
@@ -118,12 +118,12 @@ class Board:
         if now is None:
             await self._drop(call_id)
 
-    def _wanted(self, now: OpenQuestion, shown: Shown | None) -> dict[str, str]:
+    def _wanted(self, now: OpenQuestion, shown: Shown | None, *, unattended: bool) -> dict[str, str]:
         """What each phone is to show: the question, where its owner may answer it and has not done so yet."""
         question = now.question
         if shown and shown.nonce == question.nonce and shown.digest != digest(question):
             return {}  # the stored question is not the one that was shown, though it claims to be
-        state = " ".join((question.nonce, *now.approved_by))
+        state = " ".join((question.nonce, "unattended" if unattended else "attended", *now.approved_by))
         return {
             phone.service: state
             for phone in self._phones
@@ -160,7 +160,8 @@ class Board:
 
     async def _send(self, now: OpenQuestion, seal_of: str, phone: Phone) -> None:
         question = now.question
-        notice, left_s = render(question, now.approved_by), int(question.left_s(self._gate.clock))
+        notice = render(question, now.approved_by, now.unattended)
+        left_s = int(question.left_s(self._gate.clock))
         verbs = (Verb.ALLOW, Verb.DENY) if notice.complete else (Verb.DENY,)
         actions = {verb: self._seals.action(verb, question.call_id, seal_of, phone) for verb in verbs}
         buttons = [Button(verb.name.capitalize(), actions[verb], allows=verb is Verb.ALLOW) for verb in verbs]

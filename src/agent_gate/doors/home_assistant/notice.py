@@ -31,10 +31,11 @@ class Notice:
     """Whether the whole call is in it; what is not shown in full cannot be approved here."""
 
 
-def render(question: Question, approved_by: Sequence[str] = ()) -> Notice:
+def render(question: Question, approved_by: Sequence[str] = (), unattended: str = "") -> Notice:
+    """`unattended` is what whoever answers has to know where the process that holds the call is gone."""
     about = _all_that_fits(_about(question))
     tool = plain(question.tool)
-    standing = _cut(" ".join(_standing(question, approved_by)), _STANDING_CHARS_MAX)
+    standing = _cut(" ".join(_standing(question, approved_by, unattended)), _STANDING_CHARS_MAX)
     if about is not None:
         return Notice(_cut(f"Allow {tool}?", _TITLE_CHARS_MAX), "\n".join((*about, standing)), True)
     text = (
@@ -89,7 +90,9 @@ def _asker(question: Question) -> str:
     return plain(f"{question.agent_id}{owner}{project}")
 
 
-def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
+def _standing(question: Question, approved_by: Sequence[str], unattended: str) -> Iterator[str]:
+    if unattended:
+        yield plain(unattended)
     if question.approvers_required > 1:
         so_far = f" ({', '.join(approved_by)})" if approved_by else ""
         yield plain(f"{len(approved_by)} of {question.approvers_required} have agreed{so_far}.")

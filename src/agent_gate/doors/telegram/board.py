@@ -49,6 +49,8 @@ class Shown:
     state: str
     """`open` with who has agreed so far, or the last headline."""
     expires_at: float = 0.0
+    unattended: str = ""
+    """What it says of the process that holds the call, where that is gone."""
     about: str = ""
     """Kept in memory only; after a restart one line stands for it."""
 
@@ -61,7 +63,8 @@ class Board:
     """Sends and edits the messages about questions; `refresh` is called by one task only."""
 
     def __init__(self, hall: Hall, chat: Chat, chat_id: int) -> None:
-        self._gate, self._ledger, self._chat, self._chat_id = hall.gate, hall.gate.ledger, chat, chat_id
+        self._gate, self._ledger, self._desk = hall.gate, hall.gate.ledger, hall.desk
+        self._chat, self._chat_id = chat, chat_id
         self._seals = Seals(hall.gate.secrets.keyed_hash)
         self._elsewhere = _console_of(hall)
         self._shown: dict[str, Shown] = {}
@@ -95,7 +98,7 @@ class Board:
         """The next time it is brought up to date, a new message takes the place of the old one."""
         self._again.add(call_id)
 
-    async def is_stale(self, call_id: str) -> bool:
+    async def is_stale(self, call_id: str, *, unattended: bool) -> bool:
         """Whether its message says something else than the ledger."""
         shown = self._shown.get(call_id)
         if shown is None:
@@ -103,7 +106,8 @@ class Board:
         now = await standing(call_id, self._ledger, self._gate.clock)
         if isinstance(now, Ended):
             return self._is_final(call_id, now) or shown.state != now.headline
-        return _state_of(now) != shown.state or now.question.nonce != shown.nonce
+        drawn = shown.state, shown.nonce, bool(shown.unattended)
+        return drawn != (_state_of(now), now.question.nonce, unattended)
 
     async def refresh(self, call_id: str) -> None:
         """Bring one message up to date; raises TelegramFault where that must be tried again."""
@@ -133,8 +137,11 @@ class Board:
 
     async def _show_open(self, call_id: str, now: Open, shown: Shown | None, *, again: bool) -> None:
         question = now.question
-        rendered = render(question, now.approved_by, elsewhere=self._elsewhere)
-        wanted = Shown(0, question.nonce, digest(question), _state_of(now), question.expires_at, rendered.about)
+        unattended = await self._desk.unattended(question)
+        rendered = render(question, now.approved_by, elsewhere=self._elsewhere, unattended=unattended)
+        wanted = Shown(
+            0, question.nonce, digest(question), _state_of(now), question.expires_at, unattended, rendered.about
+        )
         buttons = self._buttons(question, complete=rendered.complete)
         if shown is None and not self.has_room():
             self.left_out = True
@@ -146,7 +153,7 @@ class Board:
             message_id = await self._chat.send(rendered.text, buttons)
             await self._keep(call_id, replace(wanted, message_id=message_id))
             await self._replaced(shown.message_id)
-        elif (shown.nonce, shown.state) != (wanted.nonce, wanted.state):
+        elif (shown.nonce, shown.state, shown.unattended) != (wanted.nonce, wanted.state, wanted.unattended):
             edited = await self._edited(shown, rendered.text, wanted.state, buttons)
             await self._keep(call_id, replace(wanted, message_id=edited.message_id))
         else:
@@ -197,6 +204,7 @@ class Board:
             "digest": shown.digest,
             "state": shown.state,
             "expires_at": shown.expires_at,
+            "unattended": shown.unattended,
         }
         self._shown[call_id] = shown
         await self._ledger.commit(

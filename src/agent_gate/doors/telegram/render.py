@@ -32,9 +32,14 @@ class Rendered:
     """The call without what only matters while the question is open."""
 
 
-def render(question: Question, approved_by: Sequence[str] = (), *, elsewhere: str = ELSEWHERE) -> Rendered:
-    """The message about an open question; `elsewhere` says where a call is shown that is too long for it."""
-    standing = _fitted("\n".join(_standing(question, approved_by)), _STANDING_UNITS_MAX)
+def render(
+    question: Question, approved_by: Sequence[str] = (), *, elsewhere: str = ELSEWHERE, unattended: str = ""
+) -> Rendered:
+    """The message about an open question; `elsewhere` says where a call is shown that is too long for it.
+
+    `unattended` is what whoever answers has to know where the process that holds the call is gone.
+    """
+    standing = _fitted("\n".join(_standing(question, approved_by, unattended)), _STANDING_UNITS_MAX)
     about = _all_that_fits(_in_full(question), _ABOUT_UNITS_MAX)
     if about is not None:
         return Rendered(f"{about}\n\n{standing}", True, about)
@@ -120,7 +125,9 @@ def _heading(question: Question) -> Iterator[str]:
     yield f"Call: {one_line(question.call_id)}"
 
 
-def _standing(question: Question, approved_by: Sequence[str]) -> Iterator[str]:
+def _standing(question: Question, approved_by: Sequence[str], unattended: str) -> Iterator[str]:
+    if unattended:
+        yield one_line(unattended, _STANDING_UNITS_MAX)
     if question.approver_roles:
         yield f"For approvers with role: {one_line(', '.join(question.approver_roles))}"
     if question.approvers_required > 1:
