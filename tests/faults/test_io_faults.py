@@ -45,7 +45,7 @@ class Trial:
     """One program on a ledger of its own, with the fault at its own place."""
 
     def __init__(self, nursery: Nursery, folder: Path, program: str, fault: Fault, **arguments: Any) -> None:
-        self._nursery, self._folder = nursery, folder
+        self._nursery, self._folder, self._is_finished = nursery, folder, False
         folder.mkdir()
         self.witness = Witness(folder / "acts")
         self._child = nursery.start(
@@ -55,8 +55,13 @@ class Trial:
     def finish(self) -> tuple[int, int, list[Any]]:
         """The exit code, how often the fault fired, and what was told."""
         code, told = self._child.wait()
+        self._is_finished = True
         self.witness.hear(told, died=True)
         return code, sum(message["fired"] for message in told if "fired" in message), told
+
+    def end(self) -> None:
+        if not self._is_finished:
+            self._child.kill()
 
     def problems(self) -> list[str]:
         """After a process that found everything in order has settled the past."""
@@ -73,7 +78,12 @@ def trials(nursery: Nursery, folder: Path, program: str, fault: Fault, step: int
     numbers = count(1, step)
     while True:
         batch = [next(numbers) for _ in range(AT_ONCE)]
-        yield from [(nth, Trial(nursery, folder / str(nth), program, replace(fault, nth=nth))) for nth in batch]
+        begun = [(nth, Trial(nursery, folder / str(nth), program, replace(fault, nth=nth))) for nth in batch]
+        try:
+            yield from begun
+        finally:  # those that nobody looks at any more write into the folder too
+            for _, trial in begun:
+                trial.end()
 
 
 def outcomes(told: list[Any]) -> list[tuple[str, str, int]]:
