@@ -208,5 +208,5 @@ async def test_a_stricter_mode_does_not_make_room_for_more_steps(tmp_path: Path)
 
 def test_a_wish_has_no_field_that_a_door_could_fill_in_unnoticed() -> None:
     """What the stages read of a request is what the table speaks of, or is filled in by the gate's own code."""
-    ours = {"agent", "run_id", "step_index", "simulate", "run_ends_at", "is_plain", "door", "presence"}
+    ours = {"agent", "run_id", "step_index", "simulate", "copies", "run_ends_at", "is_plain", "door", "presence"}
     assert set(CallRequest.__struct_fields__) == {*SAID, *WHAT_IS_WANTED, *ours}
