@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.structs import struct_of
 from agent_gate.system import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
+from tests.gates import PATIENCE_S
 
 SERVICE = "/agentgate.policy.v1.PolicyAgent"
 
@@ -63,6 +65,7 @@ async def an_agent(
 class Client:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.channel = channel
+        self._streams: list[Any] = []
 
     async def call(self, method: str, request: Any, answer: Any, **options: Any) -> Any:
         data = request if isinstance(request, bytes) else request.SerializeToString()
@@ -74,12 +77,21 @@ class Client:
         return answer
 
     def stream(self) -> Any:
-        call: Any = self.channel.stream_stream(
-            f"{SERVICE}/ExecutePoliciesStream",
-            pb.PolicyRequest.SerializeToString,
-            pb.PolicyResponse.FromString,
-        )
-        return call()
+        return self.opened(f"{SERVICE}/ExecutePoliciesStream", pb.PolicyRequest, pb.PolicyResponse)
+
+    def opened(self, method: str, request: Any, answer: Any) -> Any:
+        call: Any = self.channel.stream_stream(method, request.SerializeToString, answer.FromString)
+        self._streams.append(call())
+        return self._streams[-1]
+
+    async def end(self) -> None:
+        """In good order: gRPC tells the event loop of a later test of a stream that was broken off."""
+        for stream in self._streams:
+            with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError):
+                await stream.done_writing()
+                async with asyncio.timeout(PATIENCE_S):
+                    while await stream.read() is not grpc.aio.EOF:
+                        pass
 
 
 @asynccontextmanager
@@ -87,7 +99,9 @@ async def a_client(path: Path) -> AsyncIterator[Client]:
     # Each test has its own connection: gRPC shares them between channels with the same address otherwise.
     options = (("grpc.use_local_subchannel_pool", 1),)
     async with grpc.aio.insecure_channel(f"unix:{path}", options=options) as channel:
-        yield Client(channel)
+        client = Client(channel)
+        yield client
+        await client.end()
 
 
 def a_request(*policies: str | pb.PolicyRef, **context: Any) -> pb.PolicyRequest:

@@ -78,7 +78,7 @@ class Imagining(Way):
             )
         finally:
             prepared.release()
-        if ending.status is Status.ERROR and how is not ONLY_JUDGED and so_far.left_open:
+        if ending.status is Status.ERROR and _hangs_on(prepared, so_far.left_open) and how is not ONLY_JUDGED:
             ending, how = _not_known(ending, so_far.left_open), NOT_KNOWN
         outcome = self._stages.settler.outcome(prepared, verdict, ending, started_at, None)
         outcome = replace(outcome, simulated=True, simulation=how)
@@ -188,6 +188,11 @@ def _left_open(prepared: Prepared, ending: Ending, how: str) -> str:
     goes_on = ending.status in (Status.SUCCESS, Status.PENDING_APPROVAL)
     changes = prepared.declaration.effect is Effect.WRITE
     return prepared.call.signatures[0] if how is ONLY_JUDGED and goes_on and changes else ""
+
+
+def _hangs_on(prepared: Prepared, left_open: str) -> bool:
+    """Whether a step that would change the world may decide how this one ends; a pure tool sees the state alone."""
+    return bool(left_open) and prepared.transition is None
 
 
 def _not_known(ending: Ending, left_open: str) -> Ending:

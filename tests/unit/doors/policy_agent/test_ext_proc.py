@@ -64,10 +64,7 @@ async def an_agent_for(directory: Path, act: Any) -> AsyncIterator[Client]:
 
 
 def opened(client: Client) -> Any:
-    call: Any = client.channel.stream_stream(
-        f"/{NAME}/Process", pb.ProcessingRequest.SerializeToString, pb.ProcessingResponse.FromString
-    )
-    return call()
+    return client.opened(f"/{NAME}/Process", pb.ProcessingRequest, pb.ProcessingResponse)
 
 
 async def said(stream: Any, message: pb.ProcessingRequest) -> pb.ProcessingResponse:
