@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import JSON_DEPTH_MAX
 from agent_gate.model.tool import Json
 
 TOOLS = frozenset({"state.get", "state.set", "state.delete"})
@@ -22,6 +23,12 @@ def with_pointer(args: Mapping[str, Json]) -> Mapping[str, Json]:
 def pointer_of(path: str) -> str:
     """`/a/b` for `/a/b` and for `a.b`; the empty path is the whole state."""
     is_pointer = not path or path.startswith("/")
+    if path.count("/" if is_pointer else ".") > JSON_DEPTH_MAX:  # before anything grows with its steps
+        raise ToolError(
+            f"a path has at most {JSON_DEPTH_MAX} steps, because no state is deeper",
+            code=2002,
+            suggestion="name a place nearer to the root",
+        )
     if is_pointer and "~" not in path:  # as most are
         return path
     parts = path.split("/")[1:] if is_pointer else [_escaped(part) for part in path.split(".")]

@@ -6,6 +6,7 @@ import pytest
 
 from agent_gate.config import load_policy
 from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import JSON_DEPTH_MAX
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.check import check_call
 from agent_gate.policy.judge import Judge
@@ -43,3 +44,11 @@ def test_a_pointer_with_a_loose_tilde_is_refused() -> None:
 def test_a_rule_about_a_place_holds_for_every_spelling_of_it(path: str) -> None:
     checked = check_call(Judge(load_policy(LOCKS_ARE_DENIED)), "state.set", {"path": path, "value": 1}, at=0.0)
     assert (checked.outcome.decision, checked.outcome.signatures) == (Decision.DENY, ("state.set(/locks/front, 1)",))
+
+
+@pytest.mark.parametrize("step", ["/a", ".a"])
+def test_a_path_with_more_steps_than_a_state_can_have_is_refused_before_it_is_read(step: str) -> None:
+    start = "" if step == "/a" else "a"
+    pointer_of(start + step * JSON_DEPTH_MAX)
+    with pytest.raises(ToolError, match="at most 64 steps"):
+        pointer_of(start + step * (JSON_DEPTH_MAX + 1))
