@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_gate import Approver, Gate, open_gate, tool
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.call import CallRequest
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_most, median_us
 from bench.ledger import append_durations, template_draft
 

@@ -22,15 +22,15 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from agent_gate import open_gate, tool
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.gate.gate import Gate
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical
 from agent_gate.model.outcome import Outcome
-from agent_gate.runtime import Gate
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.home import Area, Device, Entity, Home, RegistryEntry
 from agent_gate.services.home_assistant.listing import Listing
 from agent_gate.simulated_home import simulated_home
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_most, median_us, taking_turns_us
 from bench.ledger import append_durations, template_draft
 

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_gate import open_gate, tool
+from agent_gate.gate.gate import Gate
 from agent_gate.history.verify import verify
 from agent_gate.ledger.group import INSERT_ENTRY
 from agent_gate.ledger.rows import ENTRY_COLUMNS
@@ -17,8 +18,7 @@ from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.moment import iso
-from agent_gate.runtime import Gate
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_least, at_most, median_us
 
 CALLS = 1_000

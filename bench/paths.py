@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from agent_gate.bindings.own_watch import OwnWatch
-from agent_gate.bindings.ownership import Own
-from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.policy import Guards, PathGuard, Policy
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.resolve.own_watch import OwnWatch
+from agent_gate.resolve.ownership import Own
+from agent_gate.resolve.paths import PathResolver
 from bench.figure import Figure, at_most, taking_turns_us
 
 REFERENCE = "open, fstat, close"

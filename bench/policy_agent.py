@@ -25,7 +25,7 @@ from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.running import Running
 from agent_gate.doors.policy_agent.service import SERVICE, PolicyAgent
 from agent_gate.doors.policy_agent.structs import struct_of
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
 from bench.figure import Figure, at_least
 

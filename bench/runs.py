@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from agent_gate import open_gate, run_plan, tool
+from agent_gate.gate.gate import Gate
 from agent_gate.history.replays import replay_run
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.runtime import Gate
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_least, at_most, median_us
 from bench.ledger import append_durations, template_draft
 

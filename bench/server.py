@@ -24,15 +24,15 @@ from websockets.asyncio.client import connect
 
 from agent_gate import open_gate, tool
 from agent_gate.config import AgentConfig, Config, GatewayConfig, RateLimitConfig, ServicesConfig, StorageConfig
-from agent_gate.desk import Desk
 from agent_gate.doors import websocket
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import Doorkeeper
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.observe import Observation
-from agent_gate.mailbox import Mailbox
-from agent_gate.server.memory import look_for_garbage_less_often
-from agent_gate.server.sockets import Server
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.mailbox import Mailbox
+from agent_gate.hosts.server.memory import look_for_garbage_less_often
+from agent_gate.hosts.server.sockets import Server
 from bench.figure import Figure, at_least
 
 CONNECTIONS = 64
@@ -140,9 +140,11 @@ async def _serve(directory: Path) -> None:
         agents=(AgentConfig(TOKEN, "bench"),),
     )
     async with open_gate(POLICY, directory / "server.db", tools=[read]) as gate:
-        hall = Hall(gate, Desk(gate), Mailbox(gate), Identities(config), config, directory / "server.db")
-        observation = Observation(hall)
-        app = Starlette(routes=[*websocket.routes(hall), WebSocketRoute("/echo", echo)])
+        context = ServerContext(
+            gate, Approvals(gate), Mailbox(gate), Identities(config), config, directory / "server.db"
+        )
+        observation = Observation(context)
+        app = Starlette(routes=[*websocket.routes(context), WebSocketRoute("/echo", echo)])
         guarded = observation.around(Doorkeeper(app, "127.0.0.1", gate.count_refusal))
         look_for_garbage_less_often()
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -20,17 +20,17 @@ from starlette.types import ASGIApp, Message
 
 from agent_gate import Agent, open_gate, transition
 from agent_gate.config import AgentConfig, Config, GatewayConfig, RateLimitConfig, ServicesConfig, StorageConfig
-from agent_gate.desk import Desk
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
 from agent_gate.doors.mcp.lines import Lines
 from agent_gate.doors.mcp.stdio import Conversation
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.mailbox import Mailbox
+from agent_gate.hosts.server.app import build_app
 from agent_gate.model.limits import MESSAGE_BYTES_MAX, SCRIPT_CHARS_MAX, WORD_BYTES_MAX
-from agent_gate.runtime import Gate
-from agent_gate.server.app import build_app
 from bench.figure import Figure, at_most
 
 BYTES = MESSAGE_BYTES_MAX - 4_096
@@ -157,8 +157,8 @@ async def _doors(root: Path) -> AsyncIterator[tuple[Gate, dict[str, Door]]]:
         agents=(AgentConfig(TOKEN, "bench"),),
     )
     async with open_gate(POLICY, root / "gate.db", tools=[think], working_dir=root) as gate:
-        hall = Hall(gate, Desk(gate), Mailbox(gate), Identities(config), config, root / "gate.db")
-        app = build_app(hall)
+        context = ServerContext(gate, Approvals(gate), Mailbox(gate), Identities(config), config, root / "gate.db")
+        app = build_app(context)
         async with _mcp(McpDoor(Calls(gate, Agent("bench"), "default", 20.0))) as mcp:
             yield gate, {**_http(app), **_websocket(app), "mcp": mcp}
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Gate, open_gate
-from agent_gate.bindings.commit import journal
-from agent_gate.bindings.commit.layer import Bounds, read_layers
-from agent_gate.bindings.commit.transaction import Transaction
-from agent_gate.bindings.own_watch import OwnWatch
 from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.resolve.commit import journal
+from agent_gate.resolve.commit.layer import Bounds, read_layers
+from agent_gate.resolve.commit.transaction import Transaction
+from agent_gate.resolve.own_watch import OwnWatch
 from agent_gate.sandbox.bubblewrap import candidates
 from agent_gate.sandbox.choice import Choice
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_most, median_us
 from bench.ledger import append_durations, template_draft
 

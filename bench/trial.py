@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Agent, open_gate, tool
-from agent_gate.bindings.surroundings import look_around
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import try_policy
 from agent_gate.ledger.reader import open_reader
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.rules import RuleIndex
+from agent_gate.resolve.surroundings import look_around
 from bench.figure import Figure, at_least, taking_turns_us
 
 CALLS = 3_000

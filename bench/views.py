@@ -16,7 +16,7 @@ from agent_gate import open_gate, tool
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.entry import Applied, Draft, Kind, Work
 from agent_gate.model.moment import iso
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_most, microseconds_each
 
 SHORT, LONG = 3_000, 300_000

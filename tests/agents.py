@@ -21,7 +21,7 @@ from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, Services
 from agent_gate.doors.policy_agent import serving
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.structs import struct_of
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
 from tests.gates import PATIENCE_S
 

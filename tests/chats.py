@@ -12,14 +12,14 @@ from typing import Any
 
 from agent_gate import Outcome
 from agent_gate.config import ApproverConfig, Config, MessengerConfig, TelegramConfig
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.telegram import TelegramMessenger
+from agent_gate.gate.gate import Gate
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json
-from agent_gate.runtime import Gate
 from tests.bot_api import CHAT_ID, TOKEN, BotApi, Message
 from tests.gates import ASK_ALL, HandClock, entries, until
-from tests.servers import a_config, a_hall
+from tests.servers import a_config, a_context
 
 ANNA_ID, BOB_ID, DORA_ID, STRANGER_ID = 11, 12, 14, 666
 """An admin and an operator that the configuration knows, one who is only on the list, and one who is not."""
@@ -40,14 +40,14 @@ class Pauses:
 class Chat:
     """A gate with its messenger, and the chat as people see it."""
 
-    hall: Hall
+    context: ServerContext
     messenger: TelegramMessenger
     api: BotApi
     pauses: Pauses
 
     @property
     def gate(self) -> Gate:
-        return self.hall.gate
+        return self.context.gate
 
     async def ask(self, text: str = "hi", *, tool: str = "mail.send", agent: str = "bot") -> tuple[str, Message]:
         """A call that is held, and the message about it."""
@@ -57,7 +57,7 @@ class Chat:
     async def call(
         self, args: Mapping[str, Json], *, tool: str = "mail.send", agent: str = "bot", wait: bool = True
     ) -> Outcome:
-        request = CallRequest(self.hall.identities.agents[agent], tool, args, wait=wait, door="websocket")
+        request = CallRequest(self.context.identities.agents[agent], tool, args, wait=wait, door="websocket")
         return await self.gate.submit(request)
 
     async def press(self, message: Message, label: str, user_id: int = ANNA_ID, **options: Any) -> str:
@@ -70,7 +70,7 @@ class Chat:
         return next(one for one in self.api.with_text(call_id) if headline in one.text)
 
     async def is_open(self, call_id: str) -> bool:
-        return await self.hall.desk.question(call_id) is not None
+        return await self.context.approvals.question(call_id) is not None
 
     async def refused_at_door(self, who: str) -> None:
         """Return once the record says that somebody was turned away."""
@@ -88,7 +88,7 @@ class Chat:
 
     def mutate(self, call_id: str, old: str, new: str) -> None:
         """Change the stored question behind the gate's back."""
-        with closing(sqlite3.connect(self.hall.db)) as connection, connection:
+        with closing(sqlite3.connect(self.context.db)) as connection, connection:
             connection.execute(
                 "UPDATE pending_requests SET question = replace(question, ?1, ?2), args = replace(args, ?1, ?2)"
                 " WHERE call_id = ?3",
@@ -135,13 +135,13 @@ async def a_chat(
     assert config.messenger.telegram is not None
     pauses = Pauses()
     messenger = TelegramMessenger(config.messenger.telegram, pause=pauses)
-    async with a_hall(
+    async with a_context(
         directory, policy, *tools, config=config, people=messenger, clock=clock or HandClock(), **options
-    ) as hall:
-        messenger.attach(hall)
+    ) as context:
+        messenger.attach(context)
         await messenger.start()
         try:
-            await hall.mailbox.take_over_held(hall.identities.agents)
-            yield Chat(hall, messenger, api, pauses)
+            await context.mailbox.take_over_held(context.identities.agents)
+            yield Chat(context, messenger, api, pauses)
         finally:
             await messenger.close()

@@ -32,7 +32,7 @@ CRITICAL = (
     "history/verify_contents.py", "pipeline/admit.py", "pipeline/bind.py", "pipeline/decide.py", "pipeline/hold.py",
     "pipeline/perform.py", "pipeline/settle.py", "policy/judge.py", "policy/layers.py", "policy/rules.py",
     "policy/expression.py", "policy/guards/paths.py", "policy/guards/urls.py", "policy/guards/addresses.py",
-    "bindings/paths.py", "chain/executor.py", "chain/timing.py", "doors/callers.py", "doors/identity.py",
+    "resolve/paths.py", "chain/executor.py", "chain/timing.py", "doors/callers.py", "doors/identity.py",
 )  # fmt: skip
 TESTS_EACH_MAX = 40
 """Tests that are tried on one mutant; those that execute the fewest lines come first, for they are about it."""

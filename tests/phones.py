@@ -10,16 +10,16 @@ from typing import Any
 
 from agent_gate import Outcome
 from agent_gate.config import Config, HomeApproverConfig, HomeAssistantConfig, ServicesConfig
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.home_assistant import HomeApprovals
+from agent_gate.gate.gate import Gate
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json
-from agent_gate.runtime import Gate
 from agent_gate.simulated_home import Running, SimulatedHome
 from agent_gate.simulated_home.notifications import Notification
 from tests.chats import Pauses
 from tests.gates import ASK_ALL, HandClock, entries, until
-from tests.servers import a_config, a_hall
+from tests.servers import a_config, a_context
 
 PIXEL, GUEST = "mobile_app_pixel", "mobile_app_guest_phone"
 """The phones of anna, an admin, and of bob, an operator."""
@@ -29,14 +29,14 @@ PIXEL, GUEST = "mobile_app_pixel", "mobile_app_guest_phone"
 class AtHome:
     """A gate whose people are at home, and what their phones show."""
 
-    hall: Hall
+    context: ServerContext
     approvals: HomeApprovals
     home: SimulatedHome
     pauses: Pauses
 
     @property
     def gate(self) -> Gate:
-        return self.hall.gate
+        return self.context.gate
 
     async def ask(self, text: str = "hi", *, phone: str = PIXEL, agent: str = "bot") -> tuple[str, Notification]:
         """A call that is held, and what a phone shows of it."""
@@ -46,7 +46,7 @@ class AtHome:
     async def call(
         self, args: Mapping[str, Json], *, tool: str = "mail.send", agent: str = "bot", wait: bool = True
     ) -> Outcome:
-        request = CallRequest(self.hall.identities.agents[agent], tool, args, wait=wait, door="websocket")
+        request = CallRequest(self.context.identities.agents[agent], tool, args, wait=wait, door="websocket")
         return await self.gate.submit(request)
 
     def shown(self, phone: str = PIXEL) -> list[Notification]:
@@ -74,7 +74,7 @@ class AtHome:
         self.home.act_on_notification(action_of(shown, title), phone=shown.service, user_id=user_id)
 
     async def is_open(self, call_id: str) -> bool:
-        return await self.hall.desk.question(call_id) is not None
+        return await self.context.approvals.question(call_id) is not None
 
     async def turned_away(self, times: int = 1) -> None:
         """Return once the record says that so many presses were turned away."""
@@ -122,7 +122,7 @@ async def at_home(
     assert settings is not None
     pauses = Pauses()
     approvals = HomeApprovals(settings, pause=pauses)
-    async with a_hall(
+    async with a_context(
         directory,
         policy,
         *tools,
@@ -131,11 +131,11 @@ async def at_home(
         clock=clock or HandClock(),
         home_assistant=settings,
         **options,
-    ) as hall:
-        approvals.attach(hall)
+    ) as context:
+        approvals.attach(context)
         await approvals.start()
         try:
-            await hall.mailbox.take_over_held(hall.identities.agents)
-            yield AtHome(hall, approvals, running.home, pauses)
+            await context.mailbox.take_over_held(context.identities.agents)
+            yield AtHome(context, approvals, running.home, pauses)
         finally:
             await approvals.close()

@@ -18,7 +18,7 @@ from websockets.http11 import Request, Response
 
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.services.home_assistant.client import HomeClient
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import soon
 
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.a-token-of-the-tests"

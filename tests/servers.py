@@ -28,14 +28,14 @@ from agent_gate.config import (
     ServicesConfig,
     StorageConfig,
 )
-from agent_gate.desk import Desk
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.identity import Identities
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.mailbox import Mailbox
+from agent_gate.hosts.server import build_app
+from agent_gate.hosts.server.sockets import Server
 from agent_gate.model.call import Agent
-from agent_gate.runtime import Gate
-from agent_gate.server import build_app
-from agent_gate.server.sockets import Server
 from tests.gates import ALLOW_ALL, a_gate, soon, until
 
 BOT_TOKEN, CLERK_TOKEN = "token-of-the-bot-0123456789abcdef", "token-of-the-clerk-0123456789abcdef"
@@ -71,7 +71,7 @@ def a_config(**changes: Any) -> Config:
 class Served:
     """A server that runs."""
 
-    hall: Hall
+    context: ServerContext
     port: int
     scheme: str = "http"
 
@@ -85,27 +85,27 @@ class Served:
 
     @property
     def gate(self) -> Gate:
-        return self.hall.gate
+        return self.context.gate
 
     def agent(self, name: str = "bot") -> Agent:
-        return self.hall.identities.agents[name]
+        return self.context.identities.agents[name]
 
 
-def a_hall_of(gate: Gate, db: Path, config: Config) -> Hall:
+def a_context_of(gate: Gate, db: Path, config: Config) -> ServerContext:
     identities = Identities(config)
     mailbox = Mailbox(gate, identities.agents)
-    return Hall(gate, Desk(gate, mailbox), mailbox, identities, config, db)
+    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, db)
 
 
 @asynccontextmanager
-async def a_hall(
+async def a_context(
     directory: Path, policy: Any = ALLOW_ALL, *tools: Any, config: Config | None = None, **options: Any
-) -> AsyncIterator[Hall]:
+) -> AsyncIterator[ServerContext]:
     """A hall without a server; `options` are those of `a_gate`."""
     config, name = config or a_config(), options.pop("name", "gate.db")
     approvers = tuple(Identities(config).approvers.values())
     async with a_gate(directory, policy, *tools, **{"approvers": approvers, **options}, name=name) as gate:
-        yield a_hall_of(gate, directory / name, config)
+        yield a_context_of(gate, directory / name, config)
 
 
 @asynccontextmanager
@@ -114,7 +114,7 @@ async def a_server(
     policy: Any = ALLOW_ALL,
     *tools: Any,
     config: Config | None = None,
-    app: Callable[[Hall], ASGIApp] = build_app,
+    app: Callable[[ServerContext], ASGIApp] = build_app,
     tls: ssl.SSLContext | None = None,
     **options: Any,
 ) -> AsyncIterator[Served]:
@@ -126,10 +126,10 @@ async def a_server(
         port = listener.getsockname()[1]
         config = replace(config, gateway=replace(config.gateway, port=port))
         async with (
-            a_hall(directory, policy, *tools, config=config, **options) as hall,
-            listening(app(hall), listener, tls),
+            a_context(directory, policy, *tools, config=config, **options) as context,
+            listening(app(context), listener, tls),
         ):
-            yield Served(hall, port, "https" if tls else "http")
+            yield Served(context, port, "https" if tls else "http")
 
 
 @asynccontextmanager
@@ -150,7 +150,7 @@ async def listening(app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext |
 
 async def left_alone(server: Served) -> None:
     """Until the server knows that nobody follows any of its calls."""
-    await until(lambda: all(passage.is_left_alone for passage in server.gate._under_way.values()))
+    await until(lambda: all(progress.is_left_alone for progress in server.gate._under_way.values()))
 
 
 class RawAgent:

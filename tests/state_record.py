@@ -21,17 +21,19 @@ from agent_gate.policy.documents import place_of, value_at
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Transition
 from agent_gate.services.state import StateService
-from agent_gate.toolkit.decorators import HANDS
+from agent_gate.toolkit.decorators import REGISTERED
 
 OWN: Mapping[str, Transition] = {
-    hand.declaration.name: hand.transition for hand in StateService().hands() if hand.transition
+    registered.declaration.name: registered.transition
+    for registered in StateService().registered_tools()
+    if registered.transition
 }
 
 
 def state_problems(db: Path, policy: Mapping[str, Json], *tools: Any) -> list[str]:
     """Everything that is wrong, with `tools` the transitions of the calls' own."""
-    hands = [getattr(each, HANDS) for each in tools]
-    transitions = {**OWN, **{hand.declaration.name: hand.transition for hand in hands}}
+    registered_tools = [getattr(each, REGISTERED) for each in tools]
+    transitions = {**OWN, **{registered.declaration.name: registered.transition for registered in registered_tools}}
     found = list(map(str, verify(db).problems))
     with closing(open_reader(db)) as reader:
         for (project,) in reader.execute("SELECT project FROM heads").fetchall():

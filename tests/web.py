@@ -12,7 +12,7 @@ from typing import Any
 import httpcore2
 
 from agent_gate import Agent, Gate
-from agent_gate.app import wire
+from agent_gate.app import assemble
 from agent_gate.config import load_policy
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.policy.judge import Judge
@@ -20,7 +20,7 @@ from agent_gate.ports import Clock, Notifier
 from agent_gate.services.http import HttpService
 from agent_gate.services.http.outbound import Outbound
 from agent_gate.services.registry import ToolRegistry
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 
 PUBLIC = "93.184.215.14"
 LOOKUP_TIMEOUT_S = 0.5
@@ -139,8 +139,8 @@ async def a_gate_to(
         tls=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         lookup_timeout_s=LOOKUP_TIMEOUT_S,
     )
-    registry = ToolRegistry(service.hands())
-    gate = wire(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, 60)
+    registry = ToolRegistry(service.registered_tools())
+    gate = assemble(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, 60)
     try:
         yield gate
     finally:

@@ -10,7 +10,7 @@ from agent_gate.doors.api.openapi import refusals
 from agent_gate.doors.api.operation import Operation
 from agent_gate.doors.api.schemas import COMPONENTS
 from agent_gate.doors.observe.metrics import Meter
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 
 HEAD = """# HTTP
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from agent_gate import ToolError, tool
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Hand
-from agent_gate.toolkit import hand_of
+from agent_gate.ports import RegisteredTool
+from agent_gate.toolkit import registered_tool
 
 TASKS_MAX = 1_000
 
@@ -27,9 +27,9 @@ class TodoService:
         """Two calls at once must not both start from the same list."""
 
     def tools(self) -> Sequence[ToolDeclaration]:
-        return [hand.declaration for hand in self.hands()]
+        return [registered.declaration for registered in self.registered_tools()]
 
-    def hands(self) -> Sequence[Hand]:
+    def registered_tools(self) -> Sequence[RegisteredTool]:
         """The functions below may block: the gate runs each in a thread."""
 
         @tool("todo.list", effect="read", risk="low", cost=0)
@@ -49,7 +49,7 @@ class TodoService:
                 self._write([*tasks, task])
             return {"task": task, "tasks": len(tasks) + 1}
 
-        return [hand_of(list_tasks), hand_of(add_task)]
+        return [registered_tool(list_tasks), registered_tool(add_task)]
 
     async def start(self) -> None: ...
 

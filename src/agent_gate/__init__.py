@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from agent_gate.config import load_permissions as load_permissions
     from agent_gate.config import load_plan as load_plan
     from agent_gate.config import load_policy as load_policy
+    from agent_gate.gate.gate import Gate as Gate
+    from agent_gate.gate.plans import run_plan as run_plan
+    from agent_gate.gate.runs import replay_run as replay_run
+    from agent_gate.gate.runs import verify_run as verify_run
     from agent_gate.model.approval import Approver as Approver
     from agent_gate.model.approval import PendingApproval as PendingApproval
     from agent_gate.model.call import Agent as Agent
@@ -31,13 +35,9 @@ if TYPE_CHECKING:
     from agent_gate.model.permission import PermissionRule as PermissionRule
     from agent_gate.model.permission import Permissions as Permissions
     from agent_gate.model.verdict import Decision as Decision
-    from agent_gate.plans import run_plan as run_plan
     from agent_gate.policy.engine import PermissionEngine as PermissionEngine
     from agent_gate.policy.signature import build_signature as build_signature
     from agent_gate.policy.signature import validate_args as validate_args
-    from agent_gate.runs import replay_run as replay_run
-    from agent_gate.runs import verify_run as verify_run
-    from agent_gate.runtime import Gate as Gate
     from agent_gate.toolkit import Tool as Tool
     from agent_gate.toolkit import ToolContext as ToolContext
     from agent_gate.toolkit import ToolOutput as ToolOutput
@@ -62,11 +62,11 @@ _HOMES = {
     "agent_gate.model.outcome": ("Outcome", "ToolRequest", "ToolResult"),
     "agent_gate.model.permission": ("PermissionRule", "Permissions"),
     "agent_gate.model.verdict": ("Decision",),
-    "agent_gate.plans": ("run_plan",),
+    "agent_gate.gate.plans": ("run_plan",),
     "agent_gate.policy.engine": ("PermissionEngine",),
     "agent_gate.policy.signature": ("build_signature", "validate_args"),
-    "agent_gate.runs": ("replay_run", "verify_run"),
-    "agent_gate.runtime": ("Gate",),
+    "agent_gate.gate.runs": ("replay_run", "verify_run"),
+    "agent_gate.gate.gate": ("Gate",),
     "agent_gate.toolkit": ("Tool", "ToolContext", "ToolOutput", "tool", "transition"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

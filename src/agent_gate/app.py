@@ -11,13 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from agent_gate.bindings.commit.recovery import finisher
-from agent_gate.bindings.commit.steps import file_list
-from agent_gate.bindings.own_watch import OwnWatch
-from agent_gate.bindings.ownership import Start, find_own, note_own
-from agent_gate.bindings.paths import PathResolver
-from agent_gate.bindings.surroundings import look_around, real_directory
 from agent_gate.config import load_policy
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
+from agent_gate.gate.stages import Stages
 from agent_gate.history.past_states import PastStates
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
@@ -32,14 +29,18 @@ from agent_gate.pipeline.bind import Binder
 from agent_gate.pipeline.effects import Effects
 from agent_gate.pipeline.hold import Holder
 from agent_gate.pipeline.perform import Performer
+from agent_gate.pipeline.refusal_counts import RefusalCounts
 from agent_gate.pipeline.settle import Settler
-from agent_gate.pipeline.tally import Tally
-from agent_gate.plugins import hands_of, installed, started
+from agent_gate.plugins import installed, registered_tools, started
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
-from agent_gate.runtime import Gate
+from agent_gate.resolve.commit.recovery import finisher
+from agent_gate.resolve.commit.steps import file_list
+from agent_gate.resolve.own_watch import OwnWatch
+from agent_gate.resolve.ownership import Start, find_own, note_own
+from agent_gate.resolve.paths import PathResolver
+from agent_gate.resolve.surroundings import look_around, real_directory
 from agent_gate.sandbox.choice import Choice
 from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
@@ -50,9 +51,8 @@ from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.revert import RevertService
 from agent_gate.services.shell import ShellService
 from agent_gate.services.state import StateService
-from agent_gate.stages import Stages
-from agent_gate.system import RandomIds, SystemClock
-from agent_gate.toolkit import Tool, hand_of
+from agent_gate.system.clock import RandomIds, SystemClock
+from agent_gate.toolkit import Tool, registered_tool
 
 if TYPE_CHECKING:
     from agent_gate.config import HomeAssistantConfig
@@ -97,7 +97,7 @@ async def open_gate(
 
     Relative paths begin at `working_dir`. No tool reaches the files of the ledger, nor `own_files`, such as a config;
     none writes the file that `policy` names, nor `protected_files`. Both hold for whatever else is the gate's own: see
-    `bindings/ownership.py`.
+    `resolve/ownership.py`.
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
     `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
@@ -107,10 +107,10 @@ async def open_gate(
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
-    standing = Standing(real_directory(working_dir), db, policy, own_files, protected_files)
-    watch = PolicyWatch(policy, standing.judge) if isinstance(policy, str | Path) else None
-    judge = standing.judge(policy if isinstance(policy, Policy) else load_policy(policy))
-    registry = ToolRegistry(hand_of(offered, standing.working_dir) for offered in tools)
+    workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
+    watch = PolicyWatch(policy, workspace.judge) if isinstance(policy, str | Path) else None
+    judge = workspace.judge(policy if isinstance(policy, Policy) else load_policy(policy))
+    registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
@@ -119,7 +119,7 @@ async def open_gate(
         ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
         if not only_simulates:
-            standing.note()
+            workspace.note()
         choice = Choice()
         contacts = ContactsService(ledger, ledger.secret, clock, ids)
         ours: list[Service] = [
@@ -128,17 +128,19 @@ async def open_gate(
             StateService(),
             RevertService(ledger, registry.find),
             RecordService(PastStates(db)),
-            FilesystemService(standing.resolver(), place_for_copies=choice.place_for_copies),
+            FilesystemService(workspace.resolver(), place_for_copies=choice.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
-            ShellService(standing.working_dir, standing.resolver(), standing.look, choice, notes),
+            ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
             *_home(home_assistant, contacts, ledger, clock, ids, hide, home_assistant_now),
         ]
         theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
         for service in running:
-            for hand in hands_of(service):
-                registry.add(hand)
-        gate = wire(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s)
+            for registered in registered_tools(service):
+                registry.add(registered)
+        gate = assemble(
+            ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s
+        )
         gate.services = running
         stack.push_async_callback(gate.close)
         if only_simulates:
@@ -169,7 +171,7 @@ def _home(
     return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide, settings_now=settings_now),)
 
 
-class Standing:
+class Workspace:
     """Where a gate stands, the same for every policy that comes into force there."""
 
     def __init__(
@@ -202,7 +204,7 @@ class Standing:
         note_own(self._start)
 
 
-def wire(
+def assemble(
     ledger: SqliteLedger,
     judge: Judge,
     registry: ToolRegistry,
@@ -221,6 +223,6 @@ def wire(
         Performer(ledger, clock, ids),
         Settler(ledger, clock, ids),
         Effects(ledger, clock, ids),
-        Tally(ledger, clock, ids),
+        RefusalCounts(ledger, clock, ids),
     )
     return Gate(stages, judge, registry, ledger, clock, ids, secrets, agent)

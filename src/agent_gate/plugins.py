@@ -10,8 +10,8 @@ from typing import Any, cast
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Hand, Service, ToolProvider, Transition
-from agent_gate.toolkit import make_hand
+from agent_gate.ports import RegisteredTool, Service, ToolProvider, Transition
+from agent_gate.toolkit import make_registered_tool
 
 GROUP = "agent_gate.services"
 _REQUIRED = ("tools", "execute")
@@ -76,18 +76,20 @@ def installed() -> list[Service]:
     return services
 
 
-def hands_of(service: Service) -> list[Hand]:
+def registered_tools(service: Service) -> list[RegisteredTool]:
     """A service's tools as the gate holds them; one that does not make hands itself is called by `execute`."""
-    offered = getattr(service, "hands", None)
+    offered = getattr(service, "registered_tools", None)
     if offered is not None:
         return list(offered())
-    return [make_hand(tool, service.name, act=_by_execute(service, tool)) for tool in service.tools()]
+    return [make_registered_tool(tool, service.name, act=_by_execute(service, tool)) for tool in service.tools()]
 
 
 def transitions_of(services: Iterable[Service]) -> dict[str, Transition]:
     """Their pure tools by name; a pure function needs no service that was started."""
-    hands = (hand for service in services for hand in hands_of(service))
-    return {hand.declaration.name: hand.transition for hand in hands if hand.transition}
+    registered_tools = (registered for service in services for registered in registered_tools(service))
+    return {
+        registered.declaration.name: registered.transition for registered in registered_tools if registered.transition
+    }
 
 
 def _by_execute(service: Service, tool: ToolDeclaration) -> object:

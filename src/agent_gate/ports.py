@@ -243,11 +243,11 @@ class Ledger(Protocol):
         """
         ...
 
-    async def standing(self, project: str) -> str | None:
+    async def effective_status(self, project: str) -> str | None:
         """The project's status, unless the whole gate is paused."""
         ...
 
-    def known_standing(self, project: str) -> str | None:
+    def known_effective_status(self, project: str) -> str | None:
         """The same without looking, where it was looked at a moment ago; else None."""
         ...
 
@@ -551,7 +551,7 @@ Bind: TypeAlias = Callable[[CallRequest, Mapping[str, Json], "Judge"], Awaitable
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class RegisteredTool:
     """One tool as the gate holds it: the declaration, and the ways to bind and to do it."""
 
     declaration: ToolDeclaration
@@ -590,13 +590,13 @@ class Hand:
 class Tools(Protocol):
     """Everything that can be called here."""
 
-    def find(self, name: str) -> Hand | None: ...
+    def find(self, name: str) -> RegisteredTool | None: ...
 
     def missing(self, name: str) -> Problem:
         """Why a name leads to no hand."""
         ...
 
-    def all(self) -> Sequence[Hand]: ...
+    def all(self) -> Sequence[RegisteredTool]: ...
 
 
 class Prepared(Struct, frozen=True):
@@ -604,7 +604,7 @@ class Prepared(Struct, frozen=True):
 
     call: BoundCall
     facts: Facts
-    hand: Hand
+    registered: RegisteredTool
     declaration: ToolDeclaration
     charges: tuple[Charge, ...] = ()
     act: Act | None = None
@@ -622,7 +622,7 @@ class Prepared(Struct, frozen=True):
     @property
     def undoes(self) -> str | None:
         """The call that it would undo."""
-        return self.call.resources.get("call_id") if self.hand.reverts else None
+        return self.call.resources.get("call_id") if self.registered.reverts else None
 
     def release(self) -> None:
         if self.on_release:

@@ -72,7 +72,7 @@ class Life:
     clock: HandClock
 
     async def request(self, tool: str, args: Mapping[str, Any]) -> str:
-        (agent,) = self.chat.hall.identities.agents.values()
+        (agent,) = self.chat.context.identities.agents.values()
         outcome = await self.chat.gate.submit(CallRequest(agent, tool, args, wait=False, door="websocket"))
         return outcome.call_id
 

@@ -10,7 +10,7 @@ from typing import Any
 from agent_gate.chain.builtin.gate import GatePolicy
 from agent_gate.config import ChainPolicyConfig
 from agent_gate.doors.policy_agent.proto import envoy_pb2 as pb
-from agent_gate.request_desk import RequestDesk
+from agent_gate.gate.traffic import Traffic
 from tests.agents import Client
 from tests.attacks.cases import Case
 from tests.attacks.exchanges import an_agent_before, answers, outcome, shown
@@ -27,8 +27,8 @@ async def _play(case: Case, root: Path) -> str:
     step = ChainPolicyConfig("gate", metadata={"agent_id": "bot", **case.policy})
     async with (
         a_gate(root, ASK_ALL) as gate,
-        RequestDesk(gate, {"bot": agent("bot")}) as desk,
-        an_agent_before(root, [{"chain": "all"}], {"all": [step]}, GatePolicy(desk)) as client,
+        Traffic(gate, {"bot": agent("bot")}) as approvals,
+        an_agent_before(root, [{"chain": "all"}], {"all": [step]}, GatePolicy(approvals)) as client,
     ):
         first = await _send(client, case.args["approved"])
         assert first is not None

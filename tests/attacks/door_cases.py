@@ -19,14 +19,14 @@ from typing import Any
 
 from agent_gate import open_gate
 from agent_gate.config import load_config
-from agent_gate.desk import Desk
 from agent_gate.doors.identity import Identities
+from agent_gate.gate.approvals import Approvals
+from agent_gate.hosts.server import build_app
+from agent_gate.hosts.server.sockets import Server
 from agent_gate.model.errors import ConfigError
-from agent_gate.server import build_app
-from agent_gate.server.sockets import Server
 from tests.attacks.cases import Case
 from tests.attacks.runner import CheckFailed, Skipped
-from tests.servers import a_hall_of
+from tests.servers import a_context_of
 
 CHECKS: frozenset[str] = frozenset()
 
@@ -201,10 +201,10 @@ async def _serve(directory: Path, token: str, role: str, spec: Mapping[str, Any]
             if "state" in spec:
                 await gate.call("state.set", {"path": "", "value": spec["state"]})
             if spec.get("paused"):
-                await Desk(gate).pause(approvers[0], "")
+                await Approvals(gate).pause(approvers[0], "")
             sys.stdout.write(f"{port}\n")
             sys.stdout.flush()
-            await Server(build_app(a_hall_of(gate, directory / "gate.db", config))).serve([listener])
+            await Server(build_app(a_context_of(gate, directory / "gate.db", config))).serve([listener])
 
 
 def _config(directory: Path, token: str, role: str, port: int, more: Mapping[str, Any] | None = None) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 from agent_gate.doors.cli.asked import Asked, in_full
 from agent_gate.doors.cli.frame import width
 from agent_gate.doors.console.assets import Assets
-from agent_gate.doors.console.foresight import Foresight
 from agent_gate.doors.console.frame import templates
 from agent_gate.doors.console.inbox import Detail, Item
+from agent_gate.doors.console.preview import Preview
 from agent_gate.doors.home_assistant import notice
 from agent_gate.doors.telegram.render import Rendered, render, units
 from agent_gate.history.inbox import Mark
@@ -72,7 +72,7 @@ def page_of(question: Question) -> str:
         .render(
             approver=approver,
             csrf="token",
-            detail=Detail(item, None, Foresight("nothing is known before")),
+            detail=Detail(item, None, Preview("nothing is known before")),
             ended="",
             grant_times=(),
             how_ended="",

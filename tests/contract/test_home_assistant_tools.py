@@ -18,7 +18,7 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.home_assistant import PERIODS
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.home_assistant.service import HomeAssistantService
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from tests.contract.houses import House, a_raw, eventually
 from tests.gates import ALLOW_ALL, until
 
@@ -238,8 +238,8 @@ async def test_a_revoked_token_is_replaced_by_its_owner_while_the_gate_runs(hous
             pass
         async with open_gate(POLICY, tmp_path / "gate.db", home_assistant=settings, services=()) as gate:
             [service] = [each for each in gate.services if isinstance(each, HomeAssistantService)]
-            assert service.standing.user is not None
-            assert (service.standing.version, service.standing.user.is_admin) == (house.version, True)
+            assert service.health.user is not None
+            assert (service.health.version, service.health.user.is_admin) == (house.version, True)
             await house.revoke(old)
             await until(lambda: "refuses the token" in service.trouble)
             async with ledger_with_token(tmp_path / "gate.db", house.token):

@@ -51,7 +51,7 @@ from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, Ledger
-from agent_gate.system import RandomIds
+from agent_gate.system.clock import RandomIds
 from tests.gates import until
 
 NOW = 1_800_000_000.25
@@ -722,11 +722,11 @@ class TestContacts:
     async def test_what_the_owner_gave_is_kept_under_its_key_until_it_is_taken_away(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         for key, sealed, at in (("token", b"one", NOW), ("pin", b"\x00two", NOW + 1), ("token", b"three", NOW + 2)):
-            await first.commit(Work("_gate", beside=(PutContact(key, sealed, iso(at)),)))
+            await first.commit(Work("_gate", side_tables=(PutContact(key, sealed, iso(at)),)))
         found = [await second.contact(key) for key in ("token", "pin", "other")]
         assert found == [b"three", b"\x00two", None]
         assert await second.contacts() == [("pin", iso(NOW + 1)), ("token", iso(NOW + 2))]
-        await second.commit(Work("_gate", beside=(DropContact("token"), DropContact("other"))))
+        await second.commit(Work("_gate", side_tables=(DropContact("token"), DropContact("other"))))
         assert (await first.contact("token"), await first.contacts()) == (None, [("pin", iso(NOW + 1))])
 
 
@@ -738,21 +738,21 @@ class TestEntities:
     async def test_an_entity_is_kept_as_it_was_last_seen(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         before = (self.entity("b"), self.entity("a", attributes=None), self.entity("c"))
-        await first.commit(Work("_gate", beside=(KeepEntities(before),)))
+        await first.commit(Work("_gate", side_tables=(KeepEntities(before),)))
         changed = self.entity("b", "off", NOW + 1, '{"brightness":7}')
-        await first.commit(Work("_gate", beside=(DropEntities(("light.c", "light.d")), KeepEntities((changed,)))))
+        await first.commit(Work("_gate", side_tables=(DropEntities(("light.c", "light.d")), KeepEntities((changed,)))))
         assert await second.entity_snapshot() == [before[1], changed]
         assert await second.entity_stamps() == {"light.a": "on since", "light.b": "off since"}
 
     async def test_what_was_captured_before_a_moment_can_be_forgotten(self, ledger: Ledger) -> None:
         rows = tuple(self.entity(name, at=NOW + number) for number, name in enumerate("abc"))
-        await ledger.commit(Work("_gate", beside=(KeepEntities(rows),)))
-        await ledger.commit(Work("_gate", beside=(DropOldEntities(iso(NOW + 1)),)))
+        await ledger.commit(Work("_gate", side_tables=(KeepEntities(rows),)))
+        await ledger.commit(Work("_gate", side_tables=(DropOldEntities(iso(NOW + 1)),)))
         assert await ledger.entity_snapshot() == list(rows[1:])
 
     async def test_keeping_entities_moves_no_chain(self, ledger: Ledger) -> None:
         before = await ledger.head("_gate")
-        await ledger.commit(Work("_gate", beside=(KeepEntities((self.entity("a"),)),)))
+        await ledger.commit(Work("_gate", side_tables=(KeepEntities((self.entity("a"),)),)))
         assert await ledger.head("_gate") == before
 
 
@@ -761,17 +761,17 @@ async def test_a_standing_is_known_only_for_a_moment_and_another_process_may_cha
     storage: Storage, project: str, status: str
 ) -> None:
     ours, other = storage.open(), storage.open()
-    assert ours.known_standing("default") is None
-    assert await ours.standing("default") == "open"
-    assert ours.known_standing("default") == "open"
+    assert ours.known_effective_status("default") is None
+    assert await ours.effective_status("default") == "open"
+    assert ours.known_effective_status("default") == "open"
     await other.commit(work(project, project_change=ProjectChange(status)))
-    assert other.known_standing("default") is None
-    assert await other.standing("default") == status
-    await until(lambda: ours.known_standing("default") is None)
-    assert await ours.standing("default") == status
-    assert ours.known_standing("default") == status
-    assert await ours.standing("nowhere") == ("paused" if status == "paused" else None)
-    assert ours.known_standing("nowhere") is None
+    assert other.known_effective_status("default") is None
+    assert await other.effective_status("default") == status
+    await until(lambda: ours.known_effective_status("default") is None)
+    assert await ours.effective_status("default") == status
+    assert ours.known_effective_status("default") == status
+    assert await ours.effective_status("nowhere") == ("paused" if status == "paused" else None)
+    assert ours.known_effective_status("nowhere") is None
 
 
 async def test_the_age_of_a_standing_is_that_of_the_older_of_the_two_that_it_rests_on(
@@ -781,11 +781,11 @@ async def test_the_age_of_a_standing_is_that_of_the_older_of_the_two_that_it_res
     monkeypatch.setattr("agent_gate.ledger.sqlite.time.monotonic", lambda: passed_s[0])
     assert await ledger.status(GATE_PROJECT) is not None
     passed_s[0] += STATUS_AGE_MAX_S * 0.6
-    assert await ledger.standing("default") == "open"
+    assert await ledger.effective_status("default") == "open"
     passed_s[0] += STATUS_AGE_MAX_S * 0.3
-    assert ledger.known_standing("default") == "open"
+    assert ledger.known_effective_status("default") == "open"
     passed_s[0] += STATUS_AGE_MAX_S * 0.2
-    assert ledger.known_standing("default") is None
+    assert ledger.known_effective_status("default") is None
 
 
 async def test_entries_of_a_call_can_be_had_by_their_kind(ledger: Ledger) -> None:

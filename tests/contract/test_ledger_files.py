@@ -21,7 +21,7 @@ from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANCHOR_COMPACT_BYTES
 from agent_gate.model.moment import iso
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.toolkit import tool, transition
 from tests.faults.nursery import Nursery
 

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import load_policy
-from agent_gate.app import Standing, wire
+from agent_gate.app import Workspace, assemble
+from agent_gate.gate.gate import Gate
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.call import Agent
-from agent_gate.runtime import Gate
 from agent_gate.sandbox.bubblewrap import NEEDED, Bubblewrap, candidates, options_of
 from agent_gate.sandbox.choice import Choice, Sandbox
 from agent_gate.sandbox.supervised import Sandlock
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.shell import ShellService
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 
 SECRET = "CANARY-OUTSIDE"
 FILE_BYTES_MAX = 1_048_576
@@ -199,11 +199,11 @@ def _listening(path: str, abstract: str) -> Iterator[int]:
 def gate_with(ground: Ground, sandbox: Sandbox) -> Gate:
     db = ground.root / "gate.db"
     policy = load_policy(ground.policy("judge" if sandbox.layers else "direct"))
-    standing = Standing(str(ground.root / "work"), db, policy)
+    workspace = Workspace(str(ground.root / "work"), db, policy)
     clock, ids = SystemClock(), RandomIds()
-    shell = ShellService(standing.working_dir, standing.resolver(), standing.look, Only(sandbox))
-    registry, ledger = ToolRegistry(shell.hands()), SqliteLedger(db, clock, ids)
-    return wire(ledger, standing.judge(policy), registry, clock, ids, Agent("probe"), None, False, 1)
+    shell = ShellService(workspace.working_dir, workspace.resolver(), workspace.look, Only(sandbox))
+    registry, ledger = ToolRegistry(shell.registered_tools()), SqliteLedger(db, clock, ids)
+    return assemble(ledger, workspace.judge(policy), registry, clock, ids, Agent("probe"), None, False, 1)
 
 
 async def attempt_all(ground: Ground, sandbox: Sandbox) -> dict[str, Any]:

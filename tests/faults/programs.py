@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate.app import open_gate
+from agent_gate.gate.gate import Gate
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.errors import IdentityError, StorageError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
-from agent_gate.runtime import Gate
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.toolkit import tool, transition
 from tests.faults.examiner import Examiner, Witness
 from tests.faults.shim import Fault, disarm, fired, note, record

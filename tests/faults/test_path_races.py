@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate, Outcome, open_gate
-from agent_gate.bindings import files
-from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError
+from agent_gate.resolve import files
+from agent_gate.resolve.paths import PathResolver
 from tests.faults.shim import COMPILER
 
 THOROUGH = os.environ.get("AGENT_GATE_THOROUGH") == "1"

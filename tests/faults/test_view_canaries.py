@@ -13,10 +13,10 @@ from unittest.mock import patch
 import pytest
 
 from agent_gate import Gate, Outcome, open_gate
+from agent_gate.gate.plans import run_plan
+from agent_gate.gate.runs import replay_run
 from agent_gate.model.call import CallRequest
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.plans import run_plan
-from agent_gate.runs import replay_run
 from agent_gate.sandbox.choice import Choice, Sandbox, probe
 from tests.faults.viewing import World, command_lines, make_world
 

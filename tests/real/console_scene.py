@@ -13,7 +13,7 @@ from agent_gate.config import AgentConfig, GatewayConfig, TLSConfig
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import projects
 from tests.servers import Served, a_config, a_server
 

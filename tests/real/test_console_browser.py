@@ -100,14 +100,14 @@ async def test_keys_move_through_the_questions_and_deny(browser: Browser, tmp_pa
             await page.keyboard.press("Escape")
             await expect(page.get_by_role("dialog")).to_be_hidden()
             await page.get_by_placeholder("Note for the record").fill("add j k d ?")
-            assert [await server.hall.desk.question(call.call_id) is not None for call in calls] == [True] * 3
+            assert [await server.context.approvals.question(call.call_id) is not None for call in calls] == [True] * 3
             await page.get_by_placeholder("Note for the record").press("Enter")
             await page.locator("#detail").focus()
             await page.keyboard.press("d")
             await expect(page.get_by_text("Denied: mail.send of mail-bot.")).to_be_visible()
             await expect(page.locator("#detail")).to_have_attribute("data-call", calls[2].call_id)
         assert await outcome_of(server, calls[1].call_id) is Status.DENIED
-        assert len(await server.hall.desk.questions()) == 2
+        assert len(await server.context.approvals.questions()) == 2
 
 
 async def test_a_key_that_is_pressed_twice_answers_once(browser: Browser, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ async def test_a_key_that_is_pressed_twice_answers_once(browser: Browser, tmp_pa
             for _ in range(4):
                 await page.keyboard.press("a")
         assert await outcome_of(server, calls[0].call_id) is Status.SUCCESS
-        assert len(await server.hall.desk.questions()) == 2
+        assert len(await server.context.approvals.questions()) == 2
 
 
 async def test_a_grant_is_given_with_the_bounds_in_the_form(browser: Browser, tmp_path: Path) -> None:
@@ -144,12 +144,12 @@ async def test_what_another_person_does_shows_at_once_and_a_note_is_kept(browser
             await page.locator(f"#queue a[data-call='{second.call_id}']").click()
             await expect(page.get_by_text("0 of 2 people agreed")).to_be_visible()
             await page.get_by_placeholder("Note for the record").fill("half written")
-            await server.hall.desk.answer(second.call_id, approve=True, by=Approver("carol", ("admin",)))
+            await server.context.approvals.answer(second.call_id, approve=True, by=Approver("carol", ("admin",)))
             await expect(page.get_by_text("1 of 2 people agreed: carol")).to_be_visible()
             await expect(page.get_by_placeholder("Note for the record")).to_have_value("half written")
-            await server.hall.desk.answer(first.call_id, approve=False, by=BOB)
+            await server.context.approvals.answer(first.call_id, approve=False, by=BOB)
             await expect(page.locator("#queue li")).to_have_count(1)
-            await server.hall.desk.answer(second.call_id, approve=False, by=Approver("dora", ("admin",)))
+            await server.context.approvals.answer(second.call_id, approve=False, by=Approver("dora", ("admin",)))
             await expect(page.get_by_text("This question")).to_be_visible()
             await expect(page.get_by_role("button", name="Allow once")).to_be_hidden()
 
@@ -217,7 +217,7 @@ async def test_a_phone_that_shows_the_list_stays_with_it_when_there_is_news(brow
         async with a_page(browser, server, **PHONE) as page:
             await ask_for_mail(server, "second")
             await expect(page.locator("#queue li")).to_have_count(2)
-            await server.hall.desk.answer(first.call_id, approve=False, by=BOB)
+            await server.context.approvals.answer(first.call_id, approve=False, by=BOB)
             await expect(page.locator("#queue li")).to_have_count(1)
             await expect(page.locator("#detail")).to_be_hidden()
             await page.locator("#queue a").tap()
@@ -242,7 +242,7 @@ async def test_keys_answer_nothing_that_is_not_in_view_yet(browser: Browser, tmp
             await expect(page.locator("#queue a[aria-current]")).to_have_attribute("data-call", calls[2].call_id)
             held.set()
             await expect(page.locator("#detail")).to_have_attribute("data-call", calls[2].call_id)
-        assert len(await server.hall.desk.questions()) == 3
+        assert len(await server.context.approvals.questions()) == 3
 
 
 async def test_a_gate_that_is_gone_is_told(browser: Browser, tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ async def test_a_gate_that_is_gone_is_told(browser: Browser, tmp_path: Path) -> 
             await page.get_by_role("button", name="Sign in").click()
             await expect(page.get_by_role("button", name="Allow once")).to_be_visible()
             await expect(page.get_by_text("Not connected")).to_be_hidden()
-            server.hall.closing.set()
+            server.context.closing.set()
         await expect(page.get_by_text("Not connected")).to_be_visible()
         await page.get_by_role("button", name="Allow once").click()
         await expect(page.locator("#news")).to_have_text("The gate cannot be reached.")
@@ -271,7 +271,7 @@ async def test_every_page_has_names_for_everything_and_texts_that_can_be_read(
         asked = await ask_for_money(server)
         calls = [await ask_for_mail(server), await ask_for_warmth(server), await ask_for_a_note(server)]
         odd = await ask(server, "kitchen-bot", "state.set", {"path": "/a\u202eb", "value": "x" * 5_000}, "home")
-        await server.hall.desk.answer(calls[0].call_id, approve=True, by=BOB, grant=None)
+        await server.context.approvals.answer(calls[0].call_id, approve=True, by=BOB, grant=None)
         async with a_page(browser, server, color_scheme=scheme) as page:
             dark = await page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (dark == "rgb(19, 20, 18)") == (scheme == "dark")
@@ -325,7 +325,7 @@ async def test_without_a_script_questions_can_be_answered(browser: Browser, tmp_
             await expect(page.get_by_text("You are signed out.")).to_be_visible()
         assert await outcome_of(server, first.call_id) is Status.SUCCESS
         assert await outcome_of(server, second.call_id) is Status.DENIED
-        assert await server.hall.desk.paused()
+        assert await server.context.approvals.paused()
 
 
 async def test_hostile_text_runs_nothing_and_the_policy_of_the_page_would_stop_it(

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.bindings.paths import PathResolver
 from agent_gate.config.policy_file import policy_from
 from agent_gate.model.policy import Policy
 from agent_gate.policy.guards.programs.git_options import COMMANDS
 from agent_gate.policy.guards.programs.grammar import Syntax
+from agent_gate.resolve.paths import PathResolver
 from agent_gate.services.shell.environment import environment
 from agent_gate.services.shell.looking import look
 from tests.real.command_lines import spellings

@@ -23,7 +23,7 @@ from agent_gate.doors.home_assistant import HomeApprovals
 from agent_gate.model.call import CallRequest
 from tests.gates import ASK_ALL, entries, sender, until
 from tests.real.homes import RealHome
-from tests.servers import a_config, a_hall, listening
+from tests.servers import a_config, a_context, listening
 
 TEXT = "{{ 6 * 7 }} {% if x %} {# c #} <b>bold</b>"
 """What Home Assistant 2024.3 renders where it finds it, and what the Android app reads as markup."""
@@ -78,7 +78,7 @@ def user_id(home: RealHome, name: str) -> str:
 async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_answers_it(
     tmp_path: Path, real_home: RealHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.pipeline.tally.SUMMARY_INTERVAL_S", 0.005)
+    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
     acts: list[str] = []
     async with (
         a_phone(real_home, "anna", real_home.limited_token) as annas,
@@ -87,13 +87,13 @@ async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_a
         phone = HomeApproverConfig("anna", "notify.mobile_app_anna", user_id(real_home, "limited"))
         settings = HomeAssistantConfig(real_home.url, real_home.token, approvals=(phone,))
         config, approvals = a_config(services=ServicesConfig(settings)), HomeApprovals(settings)
-        async with a_hall(
+        async with a_context(
             tmp_path, ASK_ALL, sender(acts), config=config, people=approvals, home_assistant=settings
-        ) as hall:
-            approvals.attach(hall)
+        ) as context:
+            approvals.attach(context)
             await approvals.start()
-            request = CallRequest(hall.identities.agents["bot"], "mail.send", {"text": TEXT}, door="websocket")
-            call = asyncio.create_task(hall.gate.submit(request))
+            request = CallRequest(context.identities.agents["bot"], "mail.send", {"text": TEXT}, door="websocket")
+            call = asyncio.create_task(context.gate.submit(request))
             await until(lambda: annas.pushed)
             shown = annas.pushed[0]
             assert (
@@ -103,7 +103,9 @@ async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_a
             assert shown["title"] == "Allow mail.send?"
             allow = next(one["action"] for one in shown["data"]["actions"] if one["title"] == "Allow")
             await others.press(allow)
-            await until(lambda: [one for row in entries(hall.gate, "door") for one in row["body"].get("refused", ())])
+            await until(
+                lambda: [one for row in entries(context.gate, "door") for one in row["body"].get("refused", ())]
+            )
             assert acts == []
             await annas.press(allow)
             assert (await call).ok

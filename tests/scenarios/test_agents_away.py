@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate, GateError, Outcome, tool
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.mailbox import Mailbox
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.outcome import Status
 from tests.gates import (
@@ -258,7 +258,7 @@ async def test_a_call_in_doubt_after_a_crash_waits_for_its_agent(tmp_path: Path)
 
 
 async def test_results_come_in_answers_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.mailbox.WAITING_RESULTS_BYTES_MAX", 1_000)
+    monkeypatch.setattr("agent_gate.gate.mailbox.WAITING_RESULTS_BYTES_MAX", 1_000)
     async with a_gate(tmp_path, ASK_ALL, reader([])) as gate:
         mailbox, left = Mailbox(gate), {"0", "1", "2"}
         for id in sorted(left):

@@ -20,7 +20,7 @@ from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
-from agent_gate.toolkit import HANDS, hand_of
+from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ALLOW_ALL,
     ANNA,
@@ -279,7 +279,7 @@ def whose_target_moves(acts: list[str], target: list[str]) -> Tool:
             raise LookupError("there is no lamp")
         return Binding(("lamp.switch(kitchen)",), {"reaches": target[0]})
 
-    setattr(switch, HANDS, replace(hand_of(switch), bind=bind))
+    setattr(switch, REGISTERED, replace(registered_tool(switch), bind=bind))
     return switch
 
 
@@ -308,7 +308,7 @@ async def test_an_approval_is_void_also_when_the_change_shows_only_under_the_pro
         target[0] = "the neighbour's oak"
         return await read_schema(project)
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     policy = {"rules": [{"pattern": "tree.cut", "action": "ask"}, {"pattern": "state.*", "action": "allow"}]}
     async with a_gate(tmp_path, policy, function) as gate:
         asked = await pending(gate, "tree.cut")
@@ -328,7 +328,7 @@ async def test_binding_that_fails_after_the_approval_ends_the_call_and_its_quest
             raise RuntimeError("the tree is gone")
         return Binding(("tree.cut",))
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ASK_ALL, function) as gate:
         asked = await pending(gate, "tree.cut", request_id="r")
         there[0] = False
@@ -428,7 +428,7 @@ async def test_a_second_question_about_the_same_call_is_put_however_many_are_ope
             await pending(gate, "note.read", agent=bot)
         return Binding(("mail.send",))
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ASK_ALL, function, reader([]), people=people) as gate:
         asked = await pending(gate, "mail.send", agent=bot)
         put_in_force(gate, {**ASK_ALL, "approvals": [{"min_cost": 1}]})
@@ -528,7 +528,7 @@ async def test_a_gate_that_closes_while_a_question_is_being_put_does_not_wait_fo
         await go.wait()
         return Binding(("mail.send",))
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ASK_ALL, function) as gate:
         call = asyncio.create_task(gate.call("mail.send"))
         await soon(binding.wait())
@@ -546,7 +546,7 @@ async def test_no_question_is_put_in_a_project_that_was_locked_meanwhile(tmp_pat
         await projects(gate).lock("default")
         return Binding(("mail.send",))
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ASK_ALL, function, people=people) as gate:
         outcome = await gate.call("mail.send")
         assert (outcome.status, code_of(outcome), people.asked) == (Status.DENIED, 1017, [])

@@ -13,12 +13,12 @@ import orjson
 import pytest
 
 from agent_gate import Gate, run_plan
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.mailbox import Mailbox
 from agent_gate.history.erase import erase_call
 from agent_gate.history.projects import Projects
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.mailbox import Mailbox
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import GATE_PROJECT, LeaveResult, Work
 from agent_gate.model.errors import StorageError
@@ -92,7 +92,7 @@ async def test_a_grant_that_no_entry_backs_lets_nothing_pass(tmp_path: Path, for
         if is_open:
             forge(tmp_path, forgery)
             assert (await gate.call("mail.send", wait=False)).status is Status.PENDING_APPROVAL
-            assert await Desk(gate).grants() == []
+            assert await Approvals(gate).grants() == []
     if not is_open:
         forge(tmp_path, forgery)
         async with a_gate(tmp_path, ASK_ALL, sender([]), clock=clock) as gate:
@@ -109,8 +109,8 @@ async def test_a_grant_that_was_taken_back_or_given_to_another_stays_so(tmp_path
     async with a_gate(tmp_path, ASK_ALL, sender([])) as gate:
         await granted(gate, GrantTerms())
         if "revoked" in forgery:
-            (grant,) = await Desk(gate).grants()
-            await Desk(gate).revoke(grant.grant_id, ANNA)
+            (grant,) = await Approvals(gate).grants()
+            await Approvals(gate).revoke(grant.grant_id, ANNA)
         forge(tmp_path, forgery)
         caller = other if "other" in forgery else gate.agent
         assert (await gate.call("mail.send", wait=False, agent=caller)).status is Status.PENDING_APPROVAL
@@ -225,7 +225,7 @@ async def test_arguments_that_look_like_counts_disturb_nothing(tmp_path: Path) -
 async def test_a_project_is_open_only_if_its_entries_say_so(tmp_path: Path, status: str) -> None:
     async with a_gate(tmp_path, ALLOW_ALL, reader([])) as gate:
         if status == "paused":
-            await Desk(gate).pause(ANNA)
+            await Approvals(gate).pause(ANNA)
         else:
             await Projects(gate.ledger, gate.clock, gate.ids, "anna").lock("default")
         forge(tmp_path, "UPDATE heads SET status = 'open'")
@@ -265,7 +265,7 @@ async def test_another_agents_outcome_is_not_handed_over(tmp_path: Path) -> None
     async with a_gate(tmp_path, ALLOW_ALL, reader([])) as gate:
         outcome = await gate.call("note.read")
         spy = agent("spy")
-        await gate.ledger.commit(Work(GATE_PROJECT, beside=(LeaveResult("spy", outcome.call_id, None, "now"),)))
+        await gate.ledger.commit(Work(GATE_PROJECT, side_tables=(LeaveResult("spy", outcome.call_id, None, "now"),)))
         assert await Mailbox(gate).results(spy) == []
     assert broken(tmp_path)
 

@@ -15,7 +15,7 @@ from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.limits import ARGS_BYTES_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
-from agent_gate.pipeline.admit import Admitted, Turned
+from agent_gate.pipeline.admit import Admitted, Rejected
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding, Prepared
 from agent_gate.services.registry import ToolRegistry
@@ -38,7 +38,7 @@ async def test_arguments_that_grow_past_the_bound_in_their_canonical_form_are_no
         small = await admission.admit(CallRequest(agent, "note.read", numbers(fits), is_plain=is_plain), "1")
         large = await admission.admit(CallRequest(agent, "note.read", numbers(fits + 100), is_plain=is_plain), "2")
     assert isinstance(small, Admitted)
-    assert isinstance(large, Turned)
+    assert isinstance(large, Rejected)
     assert (large.problem.code, large.problem.stage) == (2002, "admit")
     assert str(ARGS_BYTES_MAX) in large.problem.detail
 
@@ -48,7 +48,7 @@ async def test_the_bound_itself_is_still_admitted(tmp_path: Path, over: int) -> 
     args = {"text": "x" * (ARGS_BYTES_MAX - len('{"text":""}') + over)}
     async with a_gate(tmp_path, ALLOW_ALL, reader([])) as gate:
         found = await gate.stages.admission.admit(CallRequest(Agent("bot"), "note.read", args, is_plain=True), "1")
-    assert isinstance(found, Turned if over else Admitted)
+    assert isinstance(found, Rejected if over else Admitted)
 
 
 @pytest.mark.parametrize("room", ["a b", "a(b", "", "x" * 300, "a\n"])

@@ -20,7 +20,7 @@ from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
 from agent_gate.ports import Binding, Moved
-from agent_gate.toolkit import HANDS, hand_of
+from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ALLOW_ALL,
     NOON,
@@ -287,7 +287,7 @@ async def test_a_malformed_name_is_counted_and_not_written_one_by_one(tmp_path: 
         for _ in range(5):
             assert code_of(await gate.call(name)) == 2002
         assert len(entries(gate)) == before
-        await gate._stages.tally.close()
+        await gate._stages.refusal_counts.close()
         [summary] = entries(gate, "door")
         assert summary["project"] == GATE_PROJECT
         assert summary["body"]["refused"] == [{"agent_id": "local", "count": 5, "why": "bad_arguments"}]
@@ -323,7 +323,7 @@ async def test_a_tool_that_touches_nothing_that_can_be_named_is_not_performed(tm
     async def bind(*_: object) -> Binding:
         return Binding((), release=lambda: released.append(True))
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
         outcome = await gate.call("mail.send")
         assert (code_of(outcome), acts, released) == (2002, [], [True])
@@ -336,7 +336,7 @@ async def test_a_binder_that_breaks_fails_the_call_and_not_the_gate(tmp_path: Pa
     async def bind(*_: object) -> Any:
         raise KeyError("oops")
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function, reader([])) as gate:
         outcome = await gate.call("mail.send")
         assert (outcome.status, code_of(outcome), acts) == (Status.ERROR, 2003, [])
@@ -534,7 +534,7 @@ async def test_a_run_that_ends_while_a_step_is_bound_does_not_perform_it(tmp_pat
         clock.advance(2)
         return Binding(("mail.send",))
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function, clock=clock) as gate:
         request = CallRequest(gate.agent, "mail.send", {}, run_ends_at=clock.monotonic() + 1)
         outcome = await gate.submit(request)
@@ -815,7 +815,7 @@ async def test_what_moved_before_the_intent_is_bound_and_judged_again(tmp_path: 
 
         return Binding((f"mail.send({place})",), act=act, keep=keep)
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
         outcome = await gate.call("mail.send")
         assert (outcome.status, outcome.signatures, acts) == (Status.SUCCESS, ("mail.send(new)",), ["new"])
@@ -834,7 +834,7 @@ async def test_what_moved_after_the_intent_ends_the_call_without_an_act(tmp_path
 
         return Binding(("mail.send",), act=act)
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
         outcome = await gate.call("mail.send")
         assert (outcome.status, code_of(outcome), outcome.cost) == (Status.ERROR, 2006, None)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate, Outcome, load_plan, load_policy, replay_run, run_plan, tool
+from agent_gate.gate.plans import RunResult
 from agent_gate.model.codec import canonical
-from agent_gate.plans import RunResult
 from tests.gates import Row, a_gate, rows, sender
 
 POLICY: dict[str, Any] = {

@@ -17,15 +17,15 @@ from starlette.types import ASGIApp
 
 from agent_gate.chain.configured import check_chains
 from agent_gate.config import ChainPolicyConfig, ConfigError, load_config, load_policy
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.observe import secrets_of
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
+from agent_gate.gate.traffic import Traffic
+from agent_gate.hosts.server import build_app
+from agent_gate.hosts.server.chains import Chains
+from agent_gate.hosts.server.starting import settings_of
 from agent_gate.model.limits import GUESSES_PER_MINUTE
-from agent_gate.request_desk import RequestDesk
-from agent_gate.server import build_app
-from agent_gate.server.chains import Chains
-from agent_gate.server.starting import settings_of
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.agents import a_client, a_ref, a_request
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, entries, reader, stored_bytes, until
 from tests.servers import ANNA_TOKEN, BOB_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_config, a_raw_agent, a_server
@@ -43,9 +43,9 @@ def step(name: str, metadata: Any = None, **fields: Any) -> ChainPolicyConfig:
     return ChainPolicyConfig(name, metadata=metadata or {}, **fields)
 
 
-def with_chains(hall: Hall) -> ASGIApp:
-    hall.api_chain = Chains(hall.config, RequestDesk(hall.gate, hall.identities.agents)).api()
-    return build_app(hall)
+def with_chains(context: ServerContext) -> ASGIApp:
+    context.api_chain = Chains(context.config, Traffic(context.gate, context.identities.agents)).api()
+    return build_app(context)
 
 
 @asynccontextmanager

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_gate import Gate
-from agent_gate.desk import Desk
 from agent_gate.doors.cli.health_ledger import ledger_rows
 from agent_gate.doors.cli.program import run
+from agent_gate.gate.approvals import Approvals
 from agent_gate.history import inbox
 from agent_gate.history.verify import verify
 from agent_gate.ledger.reader import open_reader
@@ -50,15 +50,15 @@ async def test_a_question_lasts_as_long_as_it_was_given_however_the_wall_clock_i
         first, second = await asked(gate), await asked(gate)
         clock.set(clock.now() + jump_s)
         clock.advance(59)
-        desk = Desk(gate)
-        assert len(await desk.questions()) == 2
+        approvals = Approvals(gate)
+        assert len(await approvals.questions()) == 2
         with closing(open_reader(tmp_path / "gate.db")) as found:
             assert inbox.count_open(found, clock) == 2
         await approve(gate, first)
         assert (await outcome_of(gate, first)).status is Status.SUCCESS
         clock.advance(1)
         assert (await outcome_of(gate, second)).status is Status.EXPIRED
-        assert await desk.questions() == []
+        assert await approvals.questions() == []
 
 
 @pytest.mark.parametrize("jump_s", JUMPS)
@@ -69,9 +69,9 @@ async def test_after_a_restart_in_the_same_boot_the_question_still_has_its_time(
     clock.set(clock.now() + jump_s)
     clock.advance(30)
     async with a_gate(tmp_path, ASK_ALL, sender([]), clock=clock, approval_timeout_s=60) as gate:
-        assert [one.question.call_id for one in await Desk(gate).questions()] == [question.call_id]
+        assert [one.question.call_id for one in await Approvals(gate).questions()] == [question.call_id]
         clock.advance(30)
-        assert await Desk(gate).questions() == []
+        assert await Approvals(gate).questions() == []
 
 
 async def test_after_another_boot_only_the_wall_clock_is_left_to_go_by(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ async def test_after_another_boot_only_the_wall_clock_is_left_to_go_by(tmp_path:
     after = HandClock(clock.now() + 59)
     after.boot = "another boot"
     async with a_gate(tmp_path, ASK_ALL, sender([]), clock=after) as gate:
-        assert len(await Desk(gate).questions()) == 1
+        assert len(await Approvals(gate).questions()) == 1
         after.advance(1)
-        assert await Desk(gate).questions() == []
+        assert await Approvals(gate).questions() == []
 
 
 def told(gate: Gate) -> list[tuple[str, float]]:

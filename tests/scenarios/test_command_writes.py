@@ -283,11 +283,11 @@ async def test_writes_direct_is_simulated_as_what_nobody_judges_and_cannot_be_ta
     rules = [{"pattern": "gate.revert(*)", "action": "allow"}]
     async with a_gate(work.parent, policy_of(writes="direct", rules=rules), working_dir=work) as gate:
         request = CallRequest(ADMIN, "shell.run", {"argv": ["sh", "-c", "echo x > .envrc"]})
-        imagined, _ = await gate.simulate(request, with_previews=True)
+        simulated, _ = await gate.simulate(request, with_previews=True)
         outcome = await sh(gate, "echo x > new")
         back = await gate.submit(CallRequest(ADMIN, "gate.revert", {"call_id": outcome.call_id}))
-    assert (imagined.status, imagined.message.endswith("judged by nobody")) == (Status.SUCCESS, True), imagined
-    assert [change["change"] for change in imagined.data["changes"]] == ["added"]
+    assert (simulated.status, simulated.message.endswith("judged by nobody")) == (Status.SUCCESS, True), simulated
+    assert [change["change"] for change in simulated.data["changes"]] == ["added"]
     assert not (work / ".envrc").exists()
     assert back.error is not None
     assert back.error.detail.endswith("(writes: direct), and nothing was kept that could be brought back")
@@ -298,8 +298,8 @@ async def test_the_difference_tells_modes_and_where_links_lead(work: Path) -> No
     script = f"echo two >> old; chmod 700 old; echo x > tool; chmod 755 tool; {link}"
     async with a_gate(work.parent, policy_of(), working_dir=work) as gate:
         request = CallRequest(ADMIN, "shell.run", {"argv": ["sh", "-c", script]})
-        imagined, _ = await gate.simulate(request, with_previews=True)
-    told = {Path(change["path"]).name: change["diff"] for change in imagined.data["changes"]}
+        simulated, _ = await gate.simulate(request, with_previews=True)
+    told = {Path(change["path"]).name: change["diff"] for change in simulated.data["changes"]}
     assert told["old"].endswith("+two\n-mode 0644\n+mode 0700")
     assert told["tool"].endswith("+x\n+mode 0755")
     assert "\n" not in told["link"]

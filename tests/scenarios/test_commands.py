@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate, Outcome, load_policy
-from agent_gate.bindings.surroundings import look_around
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.ledger.reader import open_reader
 from agent_gate.model.limits import SHELL_COMMANDS_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
+from agent_gate.resolve.surroundings import look_around
 from agent_gate.sandbox.choice import Choice
 from tests.attacks.swapping import swapped
 from tests.gates import a_gate, agent, approve, code_of, entries, kinds_of, outcome_of, pending, until

@@ -20,7 +20,7 @@ async def test_a_question_about_a_home_says_what_it_reaches_and_how_that_is_now(
         settings = HomeAssistantConfig(running.url, running.token)
         async with a_visitor(tmp_path, ASK_ALL, home_assistant=settings) as visitor:
             args = {"domain": "lock", "service": "unlock", "entity_id": "lock.front_door"}
-            question = await asked(visitor.hall, "ha_call_service", args)
+            question = await asked(visitor.context, "ha_call_service", args)
             page = await visitor.see(f"/console?call={question.call_id}")
     assert "It reaches 1 entity: lock.front_door is locked now." in page.text
 
@@ -31,9 +31,9 @@ async def test_a_question_about_an_undo_says_what_would_be_again(tmp_path: Path)
     async with simulated_home() as running:
         settings = HomeAssistantConfig(running.url, running.token)
         async with a_visitor(tmp_path, policy, home_assistant=settings, agent=ADMIN) as visitor:
-            done = await call_service(visitor.hall.gate, "lock.unlock", "lock.front_door")
+            done = await call_service(visitor.context.gate, "lock.unlock", "lock.front_door")
             assert done.ok, done
-            question = await asked(visitor.hall, "gate.revert", {"call_id": done.call_id})
+            question = await asked(visitor.context, "gate.revert", {"call_id": done.call_id})
             page = await visitor.see(f"/console?call={question.call_id}")
     assert "lock.front_door is unlocked now, and would be locked again." in page.text
 
@@ -44,7 +44,7 @@ async def test_the_health_page_says_what_is_wrong_with_a_home(tmp_path: Path) ->
         async with a_visitor(tmp_path, ASK_ALL, home_assistant=settings) as visitor:
             assert "Home assistant ok" in _words(await visitor.see("/console/health"))
             running.home.revoke_token()
-            [service] = [one for one in visitor.hall.gate.services if one.name == "home_assistant"]
+            [service] = [one for one in visitor.context.gate.services if one.name == "home_assistant"]
             await until(lambda: "refuses the token" in service.trouble)  # type: ignore[attr-defined]
             page = await visitor.see("/console/health")
     assert "Home assistant failing home assistant refuses the token" in _words(page)

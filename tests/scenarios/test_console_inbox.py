@@ -35,7 +35,7 @@ def payment(acts: list[float], **declared: Any) -> Any:
 async def test_a_question_shows_the_whole_call_and_the_sensitive_argument_first(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, payment([])) as visitor:
         note = "a" * 5_000 + " the end"
-        question = await asked(visitor.hall, "pay.invoice", {"invoice": "1183", "note": note, "amount": 12.5})
+        question = await asked(visitor.context, "pay.invoice", {"invoice": "1183", "note": note, "amount": 12.5})
         page = await visitor.see()
     for shown in ("bot wants to call pay.invoice", "owned by carol", "default", "1183", "12.5", note, question.call_id):
         assert shown in page.text
@@ -50,23 +50,23 @@ async def test_a_question_shows_the_whole_call_and_the_sensitive_argument_first(
 async def test_allowing_performs_the_call_and_the_next_question_is_in_view(tmp_path: Path) -> None:
     acts: list[str] = []
     async with a_visitor(tmp_path, ASK_ALL, sender(acts)) as visitor:
-        first = await asked(visitor.hall, "mail.send", {"text": "one"})
-        second = await asked(visitor.hall, "mail.send", {"text": "two"})
+        first = await asked(visitor.context, "mail.send", {"text": "one"})
+        second = await asked(visitor.context, "mail.send", {"text": "two"})
         page = await visitor.do(await visitor.see(), f"{first.call_id}/answer", verb="allow", note="as agreed")
-        assert (await outcome_of(visitor.hall.gate, first)).ok
+        assert (await outcome_of(visitor.context.gate, first)).ok
         assert acts == ["one"]
         assert "Allowed: mail.send of bot." in page.text
         assert page.form("/answer").action == f"/console/questions/{second.call_id}/answer"
-        [answered] = entries(visitor.hall.gate, "answered")
+        [answered] = entries(visitor.context.gate, "answered")
     assert (answered["body"]["resolved_by"], answered["body"]["note"]) == ("anna", "as agreed")
 
 
 async def test_denying_denies(tmp_path: Path) -> None:
     acts: list[str] = []
     async with a_visitor(tmp_path, ASK_ALL, sender(acts)) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "one"})
+        question = await asked(visitor.context, "mail.send", {"text": "one"})
         page = await visitor.do(await visitor.see(), "/answer", verb="deny")
-        outcome = await outcome_of(visitor.hall.gate, question)
+        outcome = await outcome_of(visitor.context.gate, question)
     assert (outcome.status, acts) == (Status.DENIED, [])
     assert "Denied: mail.send of bot." in page.text
     assert "Nothing waits for you" in page.text
@@ -75,18 +75,18 @@ async def test_denying_denies(tmp_path: Path) -> None:
 async def test_a_grant_has_the_bounds_that_were_chosen(tmp_path: Path) -> None:
     acts: list[str] = []
     async with a_visitor(tmp_path, ASK_ALL, sender(acts)) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "one"})
+        question = await asked(visitor.context, "mail.send", {"text": "one"})
         page = await visitor.do(await visitor.see(), "/answer", verb="grant", seconds="900", uses="2")
-        await outcome_of(visitor.hall.gate, question)
+        await outcome_of(visitor.context.gate, question)
         assert "Allowed for 15 minutes, at most 2 times: mail.send of bot." in page.text
-        [grant] = await visitor.hall.desk.grants()
+        [grant] = await visitor.context.approvals.grants()
         assert (grant.uses, grant.expires_at - grant.created_at, grant.given_by) == (2, 900, "anna")
         grants = await visitor.see("/console/grants")
         assert "mail.send(one)" in grants.text
         assert "2 of 2" in grants.text
         page = await visitor.do(grants, "/revoke")
         assert "Revoked: mail.send of bot is asked about again." in page.text
-        assert await visitor.hall.desk.grants() == []
+        assert await visitor.context.approvals.grants() == []
 
 
 @pytest.mark.parametrize(
@@ -106,11 +106,11 @@ async def test_an_answer_that_is_none_changes_nothing_and_says_why(
 ) -> None:
     acts: list[str] = []
     async with a_visitor(tmp_path, ASK_ALL, sender(acts)) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "one"})
+        question = await asked(visitor.context, "mail.send", {"text": "one"})
         page = await visitor.do(await visitor.see(), "/answer", **fields)
         assert why in page.text
         assert page.form("/answer").fields["nonce"] == question.nonce
-        assert await visitor.hall.desk.question(question.call_id)
+        assert await visitor.context.approvals.question(question.call_id)
         assert acts == []
 
 
@@ -118,13 +118,13 @@ async def test_an_answer_counts_for_what_was_shown_and_not_for_what_came_after(t
     """The policy that comes into force asks for more, so the question is put again."""
     acts: list[float] = []
     async with a_visitor(tmp_path, ASK_ALL, payment(acts)) as visitor:
-        question = await asked(visitor.hall, "pay.invoice", {"invoice": "1", "amount": 1})
+        question = await asked(visitor.context, "pay.invoice", {"invoice": "1", "amount": 1})
         shown = await visitor.see()
-        async with another(visitor.hall, visitor.app, CAROL_TOKEN) as carol:
+        async with another(visitor.context, visitor.app, CAROL_TOKEN) as carol:
             assert "may not approve a call of its own" in (await carol.see()).text
         page = await visitor.do(shown, "/answer", verb="allow")
         assert "Allowed" in page.text
-        await outcome_of(visitor.hall.gate, question)
+        await outcome_of(visitor.context.gate, question)
         again = await visitor.do(shown, "/answer", verb="deny")
         assert "no question about call" in again.text
     assert acts == [1]
@@ -133,7 +133,7 @@ async def test_an_answer_counts_for_what_was_shown_and_not_for_what_came_after(t
 async def test_what_somebody_may_not_answer_is_shown_with_the_reason_and_refused(tmp_path: Path) -> None:
     policy = {**ASK_ALL, "approvals": [{"min_cost": 1, "approver_role": "admin"}]}
     async with a_visitor(tmp_path, policy, payment([]), token=BOB_TOKEN) as visitor:
-        question = await asked(visitor.hall, "pay.invoice", {"invoice": "1", "amount": 1})
+        question = await asked(visitor.context, "pay.invoice", {"invoice": "1", "amount": 1})
         page = await visitor.see()
         assert "You cannot answer this: only an approver with role admin may; `bob` is operator" in page.text
         assert "not yours" in page.text
@@ -141,15 +141,15 @@ async def test_what_somebody_may_not_answer_is_shown_with_the_reason_and_refused
         forged = {"csrf": page.form("/sign-out").fields["csrf"], "nonce": question.nonce, "verb": "allow"}
         answer = await visitor.client.post(f"/console/questions/{question.call_id}/answer", data=forged)
         assert "only an approver with role admin may" in (await visitor.see(answer.headers["location"])).text
-        assert await visitor.hall.desk.question(question.call_id)
-        refused = [entry["body"]["refused_answer"] for entry in entries(visitor.hall.gate, "door")]
+        assert await visitor.context.approvals.question(question.call_id)
+        refused = [entry["body"]["refused_answer"] for entry in entries(visitor.context.gate, "door")]
         assert [(answer["by"], answer["call_id"]) for answer in refused] == [("bob", question.call_id)]
 
 
 async def test_where_two_must_agree_the_page_says_who_has(tmp_path: Path) -> None:
     acts: list[float] = []
     async with a_visitor(tmp_path, QUORUM, payment(acts)) as visitor:
-        question = await asked(visitor.hall, "pay.invoice", {"invoice": "1", "amount": 1}, agent="clerk")
+        question = await asked(visitor.context, "pay.invoice", {"invoice": "1", "amount": 1}, agent="clerk")
         page = await visitor.see()
         assert "0 of 2 people agreed" in page.text
         assert "Allow repeatedly" not in page.text
@@ -158,19 +158,19 @@ async def test_where_two_must_agree_the_page_says_who_has(tmp_path: Path) -> Non
         assert "1 of 2 people agreed: anna" in page.text
         assert "you have agreed already" in page.text
         assert acts == []
-        async with another(visitor.hall, visitor.app, CAROL_TOKEN) as carol:
+        async with another(visitor.context, visitor.app, CAROL_TOKEN) as carol:
             await carol.do(await carol.see(), "/answer", verb="allow")
-        await outcome_of(visitor.hall.gate, question)
+        await outcome_of(visitor.context.gate, question)
     assert acts == [1]
 
 
 async def test_a_question_that_has_ended_says_how(tmp_path: Path) -> None:
     clock = HandClock()
     async with a_visitor(tmp_path, ASK_ALL, sender([]), clock=clock, approval_timeout_s=60) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "one"})
+        question = await asked(visitor.context, "mail.send", {"text": "one"})
         shown = await visitor.see()
         clock.advance(61)
-        outcome = await outcome_of(visitor.hall.gate, question)
+        outcome = await outcome_of(visitor.context.gate, question)
         assert outcome.status is Status.EXPIRED
         page = await visitor.see(f"/console?call={question.call_id}")
         assert "This question is not open any more" in page.text
@@ -181,19 +181,19 @@ async def test_a_question_that_has_ended_says_how(tmp_path: Path) -> None:
 
 async def test_a_state_change_is_shown_before_it_happens(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, counter()) as visitor:
-        await projects(visitor.hall.gate).create("home", {"n": 41, "name": "x"})
-        agent = visitor.hall.identities.agents["bot"]
-        visitor.hall.identities.agents["bot"] = type(agent)("bot", projects=("home",))
-        question = await asked(visitor.hall, "counter.add", {"n": 1}, project="home")
-        before = rows(visitor.hall.gate, "SELECT * FROM entries")
+        await projects(visitor.context.gate).create("home", {"n": 41, "name": "x"})
+        agent = visitor.context.identities.agents["bot"]
+        visitor.context.identities.agents["bot"] = type(agent)("bot", projects=("home",))
+        question = await asked(visitor.context, "counter.add", {"n": 1}, project="home")
+        before = rows(visitor.context.gate, "SELECT * FROM entries")
         page = await visitor.see()
-        assert rows(visitor.hall.gate, "SELECT * FROM entries") == before
+        assert rows(visitor.context.gate, "SELECT * FROM entries") == before
         assert "1 change to the state; nothing outside the gate is touched." in page.text
         assert "before: 41" in page.text
         assert "after: 42" in page.text
         await visitor.do(page, "/answer", verb="allow")
-        await outcome_of(visitor.hall.gate, question)
-        assert (await visitor.hall.gate.ledger.state("home")).document == {"n": 42, "name": "x"}
+        await outcome_of(visitor.context.gate, question)
+        assert (await visitor.context.gate.ledger.state("home")).document == {"n": 42, "name": "x"}
 
 
 async def test_a_file_s_change_is_shown_before_it_happens(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ async def test_a_file_s_change_is_shown_before_it_happens(tmp_path: Path) -> Non
     (work / "notes.md").write_text("milk\nbread\n")
     policy = {**ASK_ALL, "tools": {"fs.write": {"allow_paths": ["./**"]}}}
     async with a_visitor(tmp_path, policy, working_dir=work) as visitor:
-        await asked(visitor.hall, "fs.write", {"path": "notes.md", "content": "milk\n<b>butter</b>\n"})
+        await asked(visitor.context, "fs.write", {"path": "notes.md", "content": "milk\n<b>butter</b>\n"})
         page = await visitor.see()
     assert "1 file would change." in page.text
     assert "-bread" in page.text
@@ -219,7 +219,7 @@ async def test_a_command_is_tried_on_a_copy_only_when_the_approver_wants_it(tmp_
     guard = {"allow_executables": ["sh"], "unchecked_executables": ["sh"], "timeout_seconds": 20}
     policy = {**ASK_ALL, "tools": {"shell.run": guard, "fs.write": {"allow_paths": ["./out/**"]}}}
     async with a_visitor(tmp_path, policy, working_dir=work) as visitor:
-        await asked(visitor.hall, "shell.run", {"argv": ["sh", "-c", "echo new > out/made; echo done"]})
+        await asked(visitor.context, "shell.run", {"argv": ["sh", "-c", "echo new > out/made; echo done"]})
         page = await visitor.see()
         assert "Not tried yet" in page.text
         tried = await visitor.do(page, "/try")
@@ -234,9 +234,9 @@ async def test_where_nothing_can_be_foreseen_the_page_says_so(tmp_path: Path) ->
     async def open_vault(pin: str, door: str = "") -> None: ...
 
     async with a_visitor(tmp_path, ASK_ALL, sender([]), open_vault) as visitor:
-        await asked(visitor.hall, "mail.send", {"text": "x"})
+        await asked(visitor.context, "mail.send", {"text": "x"})
         assert "This tool has no preview" in (await visitor.see()).text
-        secret = await asked(visitor.hall, "vault.open", {"pin": "4711-secret", "door": "cellar"})
+        secret = await asked(visitor.context, "vault.open", {"pin": "4711-secret", "door": "cellar"})
         page = await visitor.see(f"/console?call={secret.call_id}")
     assert "Secret arguments are not kept" in page.text
     assert "secret: never shown or stored" in page.text
@@ -245,9 +245,9 @@ async def test_where_nothing_can_be_foreseen_the_page_says_so(tmp_path: Path) ->
 
 async def test_what_would_fail_now_is_said_before_somebody_agrees(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, counter()) as visitor:
-        await asked(visitor.hall, "state.delete", {"path": "/nothing"})
+        await asked(visitor.context, "state.delete", {"path": "/nothing"})
         assert "An approval would end as error now: the state has nothing at `/nothing`." in (await visitor.see()).text
-        await visitor.hall.desk.pause(Approver("anna", ("admin",)))
+        await visitor.context.approvals.pause(Approver("anna", ("admin",)))
         page = await visitor.see()
     assert "An approval would end as denied now: the gate is paused." in page.text
     assert "The gate is paused: every call is denied." in page.text
@@ -255,14 +255,14 @@ async def test_what_would_fail_now_is_said_before_somebody_agrees(tmp_path: Path
 
 async def test_a_tool_that_is_not_offered_any_more_is_told(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
-        await asked(visitor.hall, "mail.send", {"text": "x"})
+        await asked(visitor.context, "mail.send", {"text": "x"})
     async with a_visitor(tmp_path, ASK_ALL) as visitor:
         assert "This tool is not offered here any more" in (await visitor.see()).text
 
 
 async def test_a_read_is_told_as_such(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, reader([])) as visitor:
-        await asked(visitor.hall, "note.read", {"text": "x"})
+        await asked(visitor.context, "note.read", {"text": "x"})
         page = await visitor.see()
     assert "It reads, and changes nothing." in page.text
     assert "low risk" in page.text
@@ -272,10 +272,10 @@ async def test_a_trial_that_takes_too_long_is_broken_off(tmp_path: Path, monkeyp
     picked = await Choice().pick("auto")
     if picked is None or not picked.layers:
         pytest.skip("no sandbox of this machine can throw away what a command writes")
-    monkeypatch.setattr("agent_gate.doors.console.foresight.CONSOLE_FORESIGHT_S", 0.2)
+    monkeypatch.setattr("agent_gate.doors.console.preview.CONSOLE_FORESIGHT_S", 0.2)
     guard = {"allow_executables": ["sh"], "unchecked_executables": ["sh"], "timeout_seconds": 60}
     async with a_visitor(tmp_path, {**ASK_ALL, "tools": {"shell.run": guard}}, working_dir=tmp_path) as visitor:
-        await asked(visitor.hall, "shell.run", {"argv": ["sh", "-c", "sleep 50"]})
+        await asked(visitor.context, "shell.run", {"argv": ["sh", "-c", "sleep 50"]})
         page = await visitor.do(await visitor.see(), "/try")
     assert "was broken off" in page.text
 
@@ -283,8 +283,8 @@ async def test_a_trial_that_takes_too_long_is_broken_off(tmp_path: Path, monkeyp
 async def test_of_many_questions_the_first_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
         for number in range(CONSOLE_QUESTIONS_SHOWN_MAX + 1):
-            await asked(visitor.hall, "mail.send", {"text": f"number {number}"})
-        last = await asked(visitor.hall, "mail.send", {"text": "number 101"})
+            await asked(visitor.context, "mail.send", {"text": f"number {number}"})
+        last = await asked(visitor.context, "mail.send", {"text": "number 101"})
         page = await visitor.see()
         assert f"{CONSOLE_QUESTIONS_SHOWN_MAX + 2} open" in page.text
         assert "2 more wait behind these." in page.text
@@ -295,7 +295,7 @@ async def test_of_many_questions_the_first_are_listed_and_the_rest_counted(tmp_p
 async def test_a_list_of_large_calls_is_not_large(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
         for number in range(5):
-            await asked(visitor.hall, "mail.send", {"text": f"{number}" + "x" * 500_000})
+            await asked(visitor.context, "mail.send", {"text": f"{number}" + "x" * 500_000})
         page = await visitor.see()
     assert 60_000 < len(page.source) < 100_000, "of the one in view, so much as a page takes"
     assert f"4{'x' * 189}…" in page.text
@@ -303,7 +303,7 @@ async def test_a_list_of_large_calls_is_not_large(tmp_path: Path) -> None:
 
 async def test_the_rest_of_a_large_call_is_a_page_further(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "x" * 70_000 + "the end"})
+        question = await asked(visitor.context, "mail.send", {"text": "x" * 70_000 + "the end"})
         page = await visitor.see()
         assert "the end" not in page.text
         assert "… 40,007 more characters" in page.text
@@ -321,7 +321,7 @@ async def test_the_rest_of_a_large_call_is_a_page_further(tmp_path: Path) -> Non
 async def test_four_questions_of_invisible_text_make_a_small_inbox(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
         for text in ("\u200b\u200c" * 150_000, "a\u0336" * 150_000, " x  y" * 150_000, "א1" * 150_000):
-            question = await asked(visitor.hall, "mail.send", {"text": text})
+            question = await asked(visitor.context, "mail.send", {"text": text})
             page = await visitor.see(f"/console?call={question.call_id}")
             assert len(page.source) < 1_000_000
 
@@ -352,23 +352,24 @@ async def test_hostile_text_of_an_agent_is_text_on_every_page(tmp_path: Path) ->
 
     policy = {"rules": [{"pattern": "state.*", "action": "allow"}]}
     async with a_visitor(tmp_path, policy, echo) as visitor:
-        submit = visitor.hall.gate.submit
-        bot = visitor.hall.identities.agents["bot"]
+        submit = visitor.context.gate.submit
+        bot = visitor.context.identities.agents["bot"]
         await submit(CallRequest(bot, "state.set", {"path": "/" + HOSTILE.replace("/", "~1"), "value": HOSTILE}))
         await submit(CallRequest(bot, "state.get", {"path": "/missing" + HOSTILE}))
         await submit(CallRequest(bot, "no.such" + HOSTILE[:40], {HOSTILE: HOSTILE}))
         paths = ["/console", "/console/timeline", "/console/state/default", "/console/grants", "/console/health"]
         for more in (None, {HOSTILE: [HOSTILE]}):
             args: dict[str, Any] = {"text": HOSTILE} | ({"more": more} if more else {})
-            question = await asked(visitor.hall, "evil.echo", args)
+            question = await asked(visitor.context, "evil.echo", args)
             page = await visitor.see(f"/console?call={question.call_id}")
             assert is_clean(page)
             assert "U+202E" in page.text
             assert is_clean(await visitor.do(page, "/answer", verb="grant", note=HOSTILE))
-            await outcome_of(visitor.hall.gate, question)
+            await outcome_of(visitor.context.gate, question)
             paths.append(f"/console/calls/{question.call_id}")
         calls = {
-            row["call_id"] for row in rows(visitor.hall.gate, "SELECT call_id FROM entries WHERE call_id IS NOT NULL")
+            row["call_id"]
+            for row in rows(visitor.context.gate, "SELECT call_id FROM entries WHERE call_id IS NOT NULL")
         }
         for path in [*paths, *(f"/console/calls/{call_id}" for call_id in calls)]:
             page = await visitor.see(path)
@@ -428,7 +429,7 @@ async def test_news_comes_by_itself_and_ends_with_the_session_and_the_server(tmp
             lines = answer.aiter_lines()
             name, first = await news(lines)
             assert (name, first["count"], first["paused"]) == ("inbox", 0, False)
-            await asked(server.hall, "mail.send", {"text": "<b>"})
+            await asked(server.context, "mail.send", {"text": "<b>"})
             name, second = await news(lines)
             assert (name, second["count"]) == ("inbox", 1)
             assert set(second) == {"count", "digest", "paused"}
@@ -440,7 +441,7 @@ async def test_news_comes_by_itself_and_ends_with_the_session_and_the_server(tmp
         async with client.stream("GET", "/console/events") as answer:
             lines = answer.aiter_lines()
             await news(lines)
-            server.hall.closing.set()
+            server.context.closing.set()
             name = "inbox"
             while name == "inbox":
                 name, _ = await news(lines)

@@ -22,7 +22,7 @@ UNDO_ASKS = {"rules": [{"pattern": "gate.revert*", "action": "ask"}], "defaults"
 
 
 async def called(visitor: Visitor, tool: str, args: dict[str, Json] | None = None, agent: str = "bot") -> Outcome:
-    return await visitor.hall.gate.submit(CallRequest(visitor.hall.identities.agents[agent], tool, args or {}))
+    return await visitor.context.gate.submit(CallRequest(visitor.context.identities.agents[agent], tool, args or {}))
 
 
 async def test_the_timeline_is_filtered_by_everything_that_it_shows(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ async def test_the_timeline_is_filtered_by_everything_that_it_shows(tmp_path: Pa
 @pytest.mark.parametrize("place", ["/console", "/console/timeline", "/console/runs", "/console/health"])
 async def test_a_ledger_that_is_gone_is_told_on_a_page_with_the_way_out(tmp_path: Path, place: str) -> None:
     async with a_visitor(tmp_path) as visitor:
-        visitor.hall.db.unlink()
+        visitor.context.db.unlink()
         page = await visitor.see(place, 503)
     assert "That was not done" in page.text
     assert "is gone" in page.text
@@ -90,13 +90,13 @@ async def test_a_search_that_takes_too_long_is_broken_off(tmp_path: Path, monkey
 
 async def test_a_call_s_page_tells_its_way_its_change_and_its_place_in_the_chain(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, counter()) as visitor:
-        question = await asked(visitor.hall, "counter.add", {"n": 2})
+        question = await asked(visitor.context, "counter.add", {"n": 2})
         waiting = await visitor.see(f"/console/calls/{question.call_id}")
         assert "waits for an answer" in waiting.text
         await visitor.do(await visitor.see(), "/answer", verb="allow", note="fine")
-        await outcome_of(visitor.hall.gate, question)
+        await outcome_of(visitor.context.gate, question)
         page = await visitor.see(f"/console/calls/{question.call_id}")
-        [settled] = entries(visitor.hall.gate, "settled")
+        [settled] = entries(visitor.context.gate, "settled")
     told = " ".join(page.text.split())
     for text in (
         "bot called counter.add", "admit done: agent bot", "bind done: 1 signature",
@@ -126,15 +126,15 @@ async def test_a_call_s_page_shows_where_it_ended(tmp_path: Path, policy: Any, a
 async def test_a_call_s_page_tells_of_grants_and_of_questions_that_nobody_answered(tmp_path: Path) -> None:
     clock = HandClock()
     async with a_visitor(tmp_path, ASK_ALL, sender([]), clock=clock, approval_timeout_s=60) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "x"})
+        question = await asked(visitor.context, "mail.send", {"text": "x"})
         await visitor.do(await visitor.see(), "/answer", verb="grant")
-        await outcome_of(visitor.hall.gate, question)
+        await outcome_of(visitor.context.gate, question)
         granted = await called(visitor, "mail.send", {"text": "x"})
         told = " ".join((await visitor.see(f"/console/calls/{granted.call_id}")).text.split())
         assert "hold done: covered by a grant of anna" in told
-        late = await asked(visitor.hall, "mail.send", {"text": "y"})
+        late = await asked(visitor.context, "mail.send", {"text": "y"})
         clock.advance(61)
-        await outcome_of(visitor.hall.gate, late)
+        await outcome_of(visitor.context.gate, late)
         told = " ".join((await visitor.see(f"/console/calls/{late.call_id}")).text.split())
         assert "hold stopped: expired" in told
         assert "perform skipped: not performed" in told or "perform skipped: not reached" in told
@@ -146,7 +146,7 @@ async def test_a_changed_entry_shows_on_the_call_s_page_and_in_the_verification(
         outcome = await called(visitor, "mail.send", {"text": "before"})
         health = await visitor.see("/console/health")
         assert "verified" in (await visitor.do(health, "/verify")).text
-        with closing(sqlite3.connect(visitor.hall.db)) as connection, connection:
+        with closing(sqlite3.connect(visitor.context.db)) as connection, connection:
             connection.execute(
                 "UPDATE entries SET body = replace(body, 'before', 'behind') WHERE call_id = ?", (outcome.call_id,)
             )
@@ -162,8 +162,8 @@ async def test_undoing_is_a_call_of_the_approver(tmp_path: Path) -> None:
         outcome = await called(visitor, "counter.add", {"n": 5})
         page = await visitor.do(await visitor.see(f"/console/calls/{outcome.call_id}"), "/undo")
         assert "Undone." in page.text
-        assert (await visitor.hall.gate.ledger.state("default")).document == {}
-        [revert] = [entry for entry in entries(visitor.hall.gate, "settled") if entry["tool"] == "gate.revert"]
+        assert (await visitor.context.gate.ledger.state("default")).document == {}
+        [revert] = [entry for entry in entries(visitor.context.gate, "settled") if entry["tool"] == "gate.revert"]
         assert revert["agent_id"] == "approver:anna"
         state = await visitor.see("/console/state/default")
         assert "state version 2" in state.text
@@ -178,11 +178,11 @@ async def test_an_undoing_that_asks_cannot_be_answered_by_who_wants_it(tmp_path:
         assert "approver:anna wants to call gate.revert" in inbox.text
         assert "`anna` may not approve a call of its own" in inbox.text
         assert "before: 5" in inbox.text
-        [opened] = await visitor.hall.desk.questions()
-        async with another(visitor.hall, visitor.app, CAROL_TOKEN) as carol:
+        [opened] = await visitor.context.approvals.questions()
+        async with another(visitor.context, visitor.app, CAROL_TOKEN) as carol:
             await carol.do(await carol.see(), "/answer", verb="allow")
-        assert (await outcome_of(visitor.hall.gate, opened.question)).ok
-        assert (await visitor.hall.gate.ledger.state("default")).document == {}
+        assert (await outcome_of(visitor.context.gate, opened.question)).ok
+        assert (await visitor.context.gate.ledger.state("default")).document == {}
 
 
 async def test_an_undoing_that_is_denied_says_why(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_an_undoing_that_is_denied_says_why(tmp_path: Path) -> None:
         outcome = await called(visitor, "counter.add", {"n": 5})
         page = await visitor.do(await visitor.see(f"/console/calls/{outcome.call_id}"), "/undo")
         assert "role_denied" in page.text
-        assert (await visitor.hall.gate.ledger.state("default")).document == {"n": 5}
+        assert (await visitor.context.gate.ledger.state("default")).document == {"n": 5}
 
 
 async def test_what_changed_nothing_offers_no_undo(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ async def test_states_are_compared_and_brought_back(tmp_path: Path) -> None:
         assert "after: 11" in page.text
         page = await visitor.do(page, "/revert")
         assert "Reverted." in page.text
-        assert (await visitor.hall.gate.ledger.state("default")).document == {"n": 11}
+        assert (await visitor.context.gate.ledger.state("default")).document == {"n": 11}
         await visitor.see("/console/state/default?to=99", 400)
         await visitor.see("/console/state/default?to=-1", 400)
         await visitor.see("/console/state/nowhere", 403)
@@ -222,7 +222,7 @@ async def test_runs_have_a_page_and_a_report_that_runs_nothing(tmp_path: Path) -
     async with a_visitor(tmp_path, ALLOW_ALL, reader([])) as visitor:
         assert "No run yet" in (await visitor.see("/console/runs")).text
         plan = load_plan({"version": "1.0", "name": "morning", "steps": steps[:1]})
-        result = await run_plan(visitor.hall.gate, plan)
+        result = await run_plan(visitor.context.gate, plan)
         listed = await visitor.see("/console/runs")
         assert result.run_id in listed.text
         assert "morning" in listed.text
@@ -243,7 +243,7 @@ async def test_a_call_is_tried_against_the_policy_and_every_layer_speaks(tmp_pat
     acts: list[str] = []
     async with a_visitor(tmp_path, policy, sender(acts)) as visitor:
         page = await visitor.see("/console/check")
-        before = entries(visitor.hall.gate)
+        before = entries(visitor.context.gate)
         denied = await visitor.do(page, "/check", agent="bot", tool="mail.send", args='{"text": "secret plan"}')
         told = " ".join(denied.text.split())
         assert "deny" in told
@@ -258,7 +258,7 @@ async def test_a_call_is_tried_against_the_policy_and_every_layer_speaks(tmp_pat
         for wrong in ({"args": "[1]"}, {"args": "{"}, {"agent": "nobody-knows"}):
             answer = await visitor.send(page, "/check", **{"agent": "bot", "tool": "mail.send", "args": "{}", **wrong})
             assert answer.status_code == 400
-        assert (entries(visitor.hall.gate), acts) == (before, [])
+        assert (entries(visitor.context.gate), acts) == (before, [])
 
 
 async def test_the_switch_asks_first_then_denies_everything_until_it_is_turned_back(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ async def test_the_switch_asks_first_then_denies_everything_until_it_is_turned_b
         page = await visitor.do(page, "/resume")
         assert "Resumed" in page.text
         assert (await called(visitor, "mail.send")).ok
-        told = [(e["body"]["action"], e["body"]["by"]) for e in entries(visitor.hall.gate, "project")]
+        told = [(e["body"]["action"], e["body"]["by"]) for e in entries(visitor.context.gate, "project")]
         assert told == [("pause", "anna"), ("resume", "anna")]
 
 
@@ -304,8 +304,8 @@ async def test_health_tells_how_the_gate_is(tmp_path: Path) -> None:
 
 async def test_of_ten_thousand_questions_no_more_is_read_than_is_shown(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
-        first = await asked(visitor.hall, "mail.send", {"text": "first"})
-        with closing(sqlite3.connect(visitor.hall.db)) as connection, connection:
+        first = await asked(visitor.context, "mail.send", {"text": "first"})
+        with closing(sqlite3.connect(visitor.context.db)) as connection, connection:
             columns = [row[1] for row in connection.execute("PRAGMA table_info(pending_requests)")]
             wanted = ", ".join("? || (1000000 + n)" if name == "call_id" else name for name in columns)
             connection.execute(
@@ -321,11 +321,11 @@ async def test_of_ten_thousand_questions_no_more_is_read_than_is_shown(tmp_path:
 
 async def test_health_tells_what_happened_at_the_gate_itself(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "x"})
+        question = await asked(visitor.context, "mail.send", {"text": "x"})
         await visitor.do(await visitor.see(), "/answer", verb="allow", nonce="forged")
-        await visitor.hall.desk.pause(ANNA, "<b>tea</b>")
-        visitor.hall.gate.count_refusal("stranger", Problem(6002, "no token"))
-        await until(lambda: any("refused" in entry["body"] for entry in entries(visitor.hall.gate, "door")))
+        await visitor.context.approvals.pause(ANNA, "<b>tea</b>")
+        visitor.context.gate.count_refusal("stranger", Problem(6002, "no token"))
+        await until(lambda: any("refused" in entry["body"] for entry in entries(visitor.context.gate, "door")))
         told = " ".join((await visitor.see("/console/health")).text.split())
     assert "stranger was turned away: not_authenticated, once" in told
     assert "pause by anna: <b>tea</b>" in told

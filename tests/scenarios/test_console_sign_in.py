@@ -13,11 +13,11 @@ from agent_gate.config import GatewayConfig, TLSConfig
 from agent_gate.doors import throttle
 from agent_gate.doors.console import sessions
 from agent_gate.doors.console.frame import HEADERS, place_within
+from agent_gate.hosts.server import build_app
 from agent_gate.model.limits import CONSOLE_SESSION_IDLE_S, CONSOLE_SESSION_S, CONSOLE_SESSIONS_OF_ONE_MAX
-from agent_gate.server import build_app
 from tests.gates import ASK_ALL, HandClock, entries, sender, until
 from tests.scenarios.visiting import Page, Visitor, a_visitor, another, asked
-from tests.servers import ANNA_TOKEN, BOB_TOKEN, BOT_TOKEN, a_config, a_hall
+from tests.servers import ANNA_TOKEN, BOB_TOKEN, BOT_TOKEN, a_config, a_context
 
 PAGES = ("", "/timeline", "/runs", "/state", "/state/default", "/check", "/grants", "/switch", "/health")
 FORMS = (
@@ -69,7 +69,7 @@ async def test_no_other_token_does_and_nothing_tells_which_was_near(visitor: Vis
     assert not token or token not in answer.text
 
     def refused() -> list[Any]:
-        return [line for entry in entries(visitor.hall.gate, "door") for line in entry["body"]["refused"]]
+        return [line for entry in entries(visitor.context.gate, "door") for line in entry["body"]["refused"]]
 
     await until(refused)
     assert refused() == [{"agent_id": "console:127.0.0.1", "count": 1, "why": "not_authenticated"}]
@@ -108,7 +108,7 @@ async def test_a_cookie_that_was_brought_along_is_never_adopted(visitor: Visitor
     await visitor.sign_in()
     given = [cookie.value for cookie in visitor.client.cookies.jar if cookie.value != planted]
     assert len(given) == 1
-    async with another(visitor.hall, visitor.app, None) as attacker:
+    async with another(visitor.context, visitor.app, None) as attacker:
         attacker.client.cookies.set("agent-gate", planted, domain="127.0.0.1", path="/console")
         assert (await attacker.client.get("/console")).status_code == 303
 
@@ -189,7 +189,7 @@ async def test_every_page_needs_a_session_and_leads_back_after_signing_in(visito
 async def test_without_a_session_nothing_can_be_done(visitor: Visitor, path: str) -> None:
     send = visitor.client.get if path == "/events" else visitor.client.post
     assert (await send(f"/console{path}")).status_code in (303, 401)
-    assert entries(visitor.hall.gate, "project", "answered", "grant", "settled") == []
+    assert entries(visitor.context.gate, "project", "answered", "grant", "settled") == []
 
 
 @pytest.mark.parametrize("path", [path for path in FORMS if path != "/check"])
@@ -203,26 +203,26 @@ async def test_nothing_is_done_by_following_a_link(visitor: Visitor, path: str) 
 async def test_a_form_must_carry_the_token_of_its_session(visitor: Visitor, path: str, csrf: str | None) -> None:
     await visitor.sign_in()
     if csrf == "theirs":
-        async with another(visitor.hall, visitor.app, BOB_TOKEN) as bob:
+        async with another(visitor.context, visitor.app, BOB_TOKEN) as bob:
             csrf = (await bob.see()).form("/sign-out").fields["csrf"]
-    before = entries(visitor.hall.gate)
+    before = entries(visitor.context.gate)
     answer = await visitor.client.post(f"/console{path}", data={"verb": "allow"} if csrf is None else {"csrf": csrf})
     assert answer.status_code == 403
     assert "The form is not of this session".lower() in Page(answer.text).text.lower()
-    assert [entry["kind"] for entry in entries(visitor.hall.gate)[len(before) :] if entry["kind"] != "door"] == []
+    assert [entry["kind"] for entry in entries(visitor.context.gate)[len(before) :] if entry["kind"] != "door"] == []
     await visitor.see()
 
 
 async def test_an_answer_from_a_page_of_another_site_does_not_count(tmp_path: Path) -> None:
     acts: list[str] = []
     async with a_visitor(tmp_path, ASK_ALL, sender(acts)) as visitor:
-        question = await asked(visitor.hall, "mail.send", {"text": "x"})
+        question = await asked(visitor.context, "mail.send", {"text": "x"})
         form = (await visitor.see()).form("/answer")
         answer = await visitor.client.post(
             form.action, data={**form.fields, "verb": "allow"}, headers={"origin": "https://evil.test"}
         )
         assert answer.status_code == 403
-        assert await visitor.hall.desk.question(question.call_id)
+        assert await visitor.context.approvals.question(question.call_id)
         assert acts == []
 
 
@@ -307,5 +307,8 @@ async def test_a_form_that_is_none_or_too_large_is_refused(visitor: Visitor) -> 
 async def test_an_approver_without_a_token_cannot_sign_in(tmp_path: Path) -> None:
     config = a_config()
     config = replace(config, approvers=(replace(config.approvers[0], token=""),))
-    async with a_hall(tmp_path, ASK_ALL, config=config) as hall, another(hall, build_app(hall), None) as visitor:
+    async with (
+        a_context(tmp_path, ASK_ALL, config=config) as context,
+        another(context, build_app(context), None) as visitor,
+    ):
         assert (await visitor.sign_in("")).status_code == 401

@@ -19,11 +19,11 @@ from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
 from agent_gate.doors.policy_agent import listening
 from agent_gate.doors.websocket.methods import METHODS
-from agent_gate.server import build_app
+from agent_gate.hosts.server import build_app
 from tests.agents import an_agent
 from tests.gates import ANNA, PATIENCE_S, Row, a_gate, agent, entries, rows, sender
 from tests.scenarios.visiting import another
-from tests.servers import BOT_TOKEN, Served, a_config, a_hall, a_raw_agent, a_server
+from tests.servers import BOT_TOKEN, Served, a_config, a_context, a_raw_agent, a_server
 
 TABLE = Path(__file__).parents[2] / "docs" / "reference" / "doors.md"
 VIEWER_TOKEN, SCRIBE_TOKEN = "token-of-a-viewer-0123456789abcdef", "token-of-a-scribe-0123456789abcdef"
@@ -82,8 +82,8 @@ def _routes_of(app: Any) -> list[BaseRoute]:
 
 
 async def test_every_route_of_a_server_has_its_line(tmp_path: Path) -> None:
-    async with a_hall(tmp_path) as hall:
-        walked = list(_walked(_routes_of(build_app(hall))))
+    async with a_context(tmp_path) as context:
+        walked = list(_walked(_routes_of(build_app(context))))
     told = [(line.method, line.path) for line in LINES if line.path.startswith("/")]
     assert sorted(told) == sorted(set(walked))
 
@@ -175,7 +175,7 @@ async def test_an_agents_request_is_judged_as_its_line_says(tmp_path: Path, line
             assert len(written) == 1
             named = re.findall(r"`(\S+)`", line.agent)
             assert not named or written[0] in named
-        await served.hall.desk.pause(ANNA, "")
+        await served.context.approvals.pause(ANNA, "")
         paused = await _ask(bot, line, names)
         if line.agent.startswith(("call", "leave")) or "leave" in line.agent:
             assert '"code":1017' in paused.text
@@ -202,7 +202,7 @@ async def test_what_an_agent_reads_can_be_denied_by_a_rule(tmp_path: Path, line:
 async def test_what_people_read_over_the_api_is_judged_by_role_and_counted(tmp_path: Path, line: Line) -> None:
     async with _a_place(tmp_path) as (served, names):
         before = len(_settled(served))
-        await served.hall.desk.pause(ANNA, "")
+        await served.context.approvals.pause(ANNA, "")
         async with _client(served, VIEWER_TOKEN) as vera, _client(served, SCRIBE_TOKEN) as sam:
             assert (await _ask(vera, line, names)).status_code == 200
             refused = await _ask(sam, line, names)
@@ -219,10 +219,10 @@ SEEN = [line for line in CONSOLE if line.method == "GET" and line.person == "rol
 @pytest.mark.parametrize("line", SEEN, ids=lambda line: line.path)
 async def test_what_people_see_in_the_console_is_judged_by_role_and_counted(tmp_path: Path, line: Line) -> None:
     async with _a_place(tmp_path) as (served, names):
-        app = build_app(served.hall)
+        app = build_app(served.context)
 
         async def seen(token: str | None) -> httpx2.Response:
-            async with another(served.hall, app, token) as visitor:
+            async with another(served.context, app, token) as visitor:
                 return await visitor.client.get(line.path.format(**names))
 
         assert (await seen(VIEWER_TOKEN)).status_code == 200
@@ -245,7 +245,7 @@ async def test_reads_over_the_websocket_are_calls_too(tmp_path: Path) -> None:
         ):
             assert "code" not in await bot.ask(method, **params)
         assert [entry["tool"] for entry in _settled(served)[before:]] == ["gate.read"] * 3 + ["state.get"]
-        await served.hall.desk.pause(ANNA, "")
+        await served.context.approvals.pause(ANNA, "")
         for method in ("get_pending_results", "list_tools", "get_state"):
             assert (await bot.ask(method))["data"]["error"]["code"] == 1017
         assert (await bot.ask("cancel", request_id="r-1"))["data"]["error"]["code"] == 1017

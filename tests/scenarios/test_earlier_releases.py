@@ -18,7 +18,7 @@ from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.policy.judge import Judge
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.state import StateService
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from tests.fixtures.record import ENTITY, POLICY, TOKEN
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "recorded"
@@ -40,7 +40,7 @@ async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: st
         (calls,) = reader.execute("SELECT count(*) FROM entries WHERE kind = 'settled'").fetchone()
         report = build_report(reader, run_id, 0.0)
         trial = try_policy(reader, Judge(load_policy(POLICY)))
-    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
     replayed = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get)
     await ledger.close()
     assert report["summary"]["statuses"] == {"success": 4, "denied": 1}
@@ -77,7 +77,7 @@ async def test_a_run_is_replayed_as_was_judged_then_and_tried_as_is_judged_now(t
     with closing(open_reader(db)) as reader:
         (run_id,) = reader.execute("SELECT run_id FROM runs").fetchone()
         trial = try_policy(reader, Judge(load_policy(JUDGED_BEFORE)))
-    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
     replayed = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get)
     tried = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get, other=load_policy(JUDGED_BEFORE))
     await ledger.close()

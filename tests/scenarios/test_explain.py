@@ -55,10 +55,10 @@ async def test_what_an_approval_would_lead_to_is_shown_as_if_it_were_given(tmp_p
         before = entries(gate)
         asked, _ = await gate.simulate(CallRequest(gate.agent, "counter.add", {}))
         assert (asked.status, asked.state_diff) == (Status.PENDING_APPROVAL, None)
-        agreed, imagined = await gate.simulate(CallRequest(gate.agent, "counter.add", {}), as_if_agreed=True)
+        agreed, simulated = await gate.simulate(CallRequest(gate.agent, "counter.add", {}), as_if_agreed=True)
         assert (agreed.status, agreed.decision) == (Status.SUCCESS, Decision.ASK)
         assert agreed.state_diff == ({"op": "add", "path": "/n", "value": 1},)
-        assert imagined is not None
+        assert simulated is not None
         sent, _ = await gate.simulate(CallRequest(gate.agent, "mail.send", {}), as_if_agreed=True)
         assert (sent.status, entries(gate), acts) == (Status.SUCCESS, before, [])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Gate, tool
-from agent_gate.ports import Hand
+from agent_gate.ports import RegisteredTool
 from agent_gate.services.registry import ToolRegistry
 from tests.gates import ALLOW_ALL, a_gate, code_of, entries
 from tests.scenarios.home_gates import a_gate_at_home
@@ -71,21 +71,21 @@ async def test_tools_of_a_home_take_null_for_what_is_not_said(tmp_path: Path) ->
 
 async def test_a_tool_of_another_server_is_given_the_null(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL, send) as gate:
-        _put(gate, replace(_hand(gate), nulls_absent=frozenset()))
+        _put(gate, replace(_registered(gate), nulls_absent=frozenset()))
         refused = await gate.call("mail.send", {"to": "anna", "subject": None})
         assert code_of(refused) == 2002
 
 
-def _hand(gate: Gate) -> Hand:
-    hand = gate.tools.find("mail.send")
-    assert hand is not None
-    return hand
+def _registered(gate: Gate) -> RegisteredTool:
+    registered = gate.tools.find("mail.send")
+    assert registered is not None
+    return registered
 
 
-def _put(gate: Gate, hand: Hand) -> None:
+def _put(gate: Gate, registered: RegisteredTool) -> None:
     registry: Any = gate.tools
     assert isinstance(registry, ToolRegistry)
-    registry._hands[hand.declaration.name] = hand
+    registry._registered[registered.declaration.name] = registered
 
 
 def test_check_judges_the_call_without_its_nulls(tmp_path: Path) -> None:

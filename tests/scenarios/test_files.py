@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate, Outcome, load_plan, load_policy, run_plan
-from agent_gate.bindings.surroundings import look_around
 from agent_gate.history.erase import erase_call
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.ledger.reader import open_reader
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
+from agent_gate.resolve.surroundings import look_around
 from tests.gates import (
     ANNA,
     HandClock,
@@ -323,7 +323,7 @@ async def test_a_write_of_a_process_that_died_in_the_act_can_be_undone(work: Pat
     run_elsewhere(
         work,
         """
-        from agent_gate.bindings.files import OpenFile
+        from agent_gate.resolve.files import OpenFile
         overwrite = OpenFile.overwrite
 
         def die_after(self, data, previous):

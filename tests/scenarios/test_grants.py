@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_gate import Approver, Gate, GateError, load_policy
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
 from agent_gate.history.verify import verify
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import Committed, StateMoved, UseGrant, Work
@@ -53,7 +53,7 @@ async def grant(
     asked = await pending(gate, name, args, **options)
     await gate.answer(asked.call_id, approve=True, by=by, nonce=asked.nonce, grant=terms)
     assert (await outcome_of(gate, asked)).status is Status.SUCCESS
-    (one,) = await Desk(gate).grants()
+    (one,) = await Approvals(gate).grants()
     return one.grant_id
 
 
@@ -71,7 +71,7 @@ async def test_the_same_call_passes_as_often_as_was_granted_and_then_asks_again(
             assert settled["body"]["grant_id"] == grant_id
             assert rows(gate, "SELECT uses_left FROM grants") == [{"uses_left": left}]
         assert (await gate.call(name, wait=False)).status is Status.PENDING_APPROVAL
-        assert await Desk(gate).grants() == []
+        assert await Approvals(gate).grants() == []
 
 
 async def test_a_write_that_a_grant_let_pass_says_so_before_it_acts(tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ async def test_a_grant_ends_with_its_time(tmp_path: Path) -> None:
 
 async def test_a_grant_that_is_taken_back_is_worth_nothing_and_both_are_recorded(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ASK_ALL, sender([])) as gate:
-        desk = Desk(gate)
+        approvals = Approvals(gate)
         grant_id = await grant(gate, "mail.send", {})
-        await desk.revoke(grant_id, BOB)
+        await approvals.revoke(grant_id, BOB)
         assert (await gate.call("mail.send", wait=False)).status is Status.PENDING_APPROVAL
         with pytest.raises(GateError, match="no grant"):
-            await desk.revoke(grant_id, BOB)
+            await approvals.revoke(grant_id, BOB)
         given, revoked = entries(gate, "grant")
         assert (given["status"], given["body"]["by"], given["body"]["uses"]) == ("given", "anna", 5)
         assert (revoked["status"], revoked["body"]["by"], revoked["body"]["grant_id"]) == ("revoked", "bob", grant_id)
@@ -175,14 +175,14 @@ async def test_a_grant_has_bounds(tmp_path: Path, terms: GrantTerms) -> None:
         asked = await pending(gate, "mail.send")
         with pytest.raises(GateError, match="out of bounds"):
             await gate.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce, grant=terms)
-        assert await Desk(gate).grants() == []
+        assert await Approvals(gate).grants() == []
 
 
 async def test_a_no_gives_no_grant(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ASK_ALL, sender([])) as gate:
         asked = await pending(gate, "mail.send")
         await gate.answer(asked.call_id, approve=False, by=ANNA, nonce=asked.nonce, grant=GrantTerms())
-        assert await Desk(gate).grants() == []
+        assert await Approvals(gate).grants() == []
 
 
 async def test_a_no_cools_down_whatever_was_granted_before(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_the_chain_holds_grants_and_their_use(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ASK_ALL, sender([]), counter()) as gate:
         await grant(gate, "mail.send", {})
         await gate.call("mail.send")
-        await Desk(gate).revoke((await Desk(gate).grants())[0].grant_id, ANNA)
+        await Approvals(gate).revoke((await Approvals(gate).grants())[0].grant_id, ANNA)
     assert verify(tmp_path / "gate.db").ok
 
 
@@ -209,9 +209,9 @@ async def test_an_approval_is_recorded_though_a_grant_was_taken_back_while_the_s
         commit = gate.ledger.commit
 
         async def moving(work: Work) -> Committed:
-            if any(isinstance(item, UseGrant) for item in work.beside):
+            if any(isinstance(item, UseGrant) for item in work.side_tables):
                 gate.ledger.commit = commit  # type: ignore[method-assign]
-                await Desk(gate).revoke(grant_id, BOB)
+                await Approvals(gate).revoke(grant_id, BOB)
                 return StateMoved(1)
             return await commit(work)
 

@@ -54,7 +54,7 @@ async def test_the_tools_of_a_home_are_there_in_their_order_with_all_that_a_mode
     tmp_path: Path, running: Running
 ) -> None:
     async with a_home_gate(tmp_path, running) as gate:
-        found = [hand.declaration for hand in gate.tools.all() if hand.service == "home_assistant"]
+        found = [registered.declaration for registered in gate.tools.all() if registered.service == "home_assistant"]
     assert [tool.name for tool in found] == NAMES
     for tool in found:
         assert tool.description.endswith(".")

@@ -151,7 +151,7 @@ async def test_a_client_that_goes_ends_only_the_waiting(tmp_path: Path) -> None:
         await house.bot.http.aclose()
         away = Client(house.served, BOT_TOKEN)
         passages = house.gate._under_way
-        await until(lambda: all(passage.is_left_alone for passage in passages.values()))
+        await until(lambda: all(progress.is_left_alone for progress in passages.values()))
         await house.anna.post(f"/pending/{question['call_id']}/approve")
         await until(lambda: acts == ["hello"])
 
@@ -256,14 +256,14 @@ async def test_a_server_that_ends_breaks_a_plan_off(tmp_path: Path) -> None:
     async with a_house(tmp_path, ASK_ALL, sender([])) as house:
         running = asyncio.create_task(house.bot.post("/plans", {"plan": plan}, 503))
         await _question(house)
-        house.served.hall.closing.set()
+        house.served.context.closing.set()
         assert code(await running) == 5001
         assert entries(house.gate, "run")[-1]["status"] == "failed"
 
 
 async def test_a_server_that_ends_takes_nothing_more_in(tmp_path: Path) -> None:
     async with a_house(tmp_path) as house:
-        house.served.hall.closing.set()
+        house.served.context.closing.set()
         assert code(await house.bot.call("state.get", {"path": ""}, 503)) == 5001
 
 
@@ -464,7 +464,7 @@ async def test_who_waits_when_the_gate_closes_is_told_that_the_question_stays_op
     async with a_house(tmp_path, ASK_ALL, sender([])) as house:
         calling = asyncio.create_task(house.bot.call("mail.send", status=202))
         question = await _question(house)
-        house.served.hall.closing.set()
+        house.served.context.closing.set()
         await house.gate.close()
         outcome = await calling
     assert (outcome["status"], outcome["call_id"]) == ("pending_approval", question["call_id"])
@@ -486,7 +486,7 @@ async def test_no_token_opens_what_is_anothers_and_each_try_is_recorded(tmp_path
                 path = operation.path.replace("{", "").replace("}", "")
                 response = await client.http.request(operation.method, path, json={})
                 assert (response.status_code, code(response.json())) == (403, 6003)
-        assert not await house.served.hall.desk.paused()
+        assert not await house.served.context.approvals.paused()
     async with a_server(tmp_path) as served:
         counts = {
             (one["agent_id"], one["why"]): one["count"]

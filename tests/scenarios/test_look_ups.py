@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_gate.config import load_policy
+from agent_gate.gate.plans import run_plan
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.plans import run_plan
 from agent_gate.policy.check import Looked, check_call
 from agent_gate.policy.judge import Judge
 from tests.gates import ANNA, HandClock, agent

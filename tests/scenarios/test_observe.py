@@ -36,13 +36,13 @@ from agent_gate.doors.observe import Observation, configure_logs, secrets_of
 from agent_gate.doors.observe.logs import HIDDEN, QUIETED, Redaction
 from agent_gate.doors.observe.metrics import OTHER, STAGES, Meter
 from agent_gate.doors.observe.watchdog import Watchdog
+from agent_gate.hosts.server import build_app
 from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Reached
-from agent_gate.server import build_app
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, reader, sender, until
-from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_config, a_hall, a_server
+from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_config, a_context, a_server
 
 
 def client_of(served: Served, token: str | None = ANNA_TOKEN) -> httpx2.AsyncClient:
@@ -140,7 +140,7 @@ async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_pat
         return "the bot is not in the chat"
 
     async with a_server(tmp_path, services=[lamp]) as served:
-        checks = served.hall.checks
+        checks = served.context.checks
         status, told = await ready(served)
         assert (status, set(told.values())) == (200, {"ok"})
         assert {"database", "service:lamp"} <= told.keys()
@@ -158,15 +158,15 @@ async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_pat
         lamp.well = True
         del checks["broken"], checks["messenger"]
         assert (await ready(served))[0] == 200
-        served.hall.closing.set()
+        served.context.closing.set()
         assert (await ready(served))[1]["server"] == "closing"
 
 
 @pytest.mark.usefixtures("looks_every_time")
 async def test_a_check_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
     async with a_server(tmp_path) as served:
-        served.hall.checks["slow"] = asyncio.Event().wait
-        with patch("agent_gate.doors.wellbeing.HEALTH_CHECK_S", 0.05):
+        served.context.checks["slow"] = asyncio.Event().wait
+        with patch("agent_gate.doors.health.HEALTH_CHECK_S", 0.05):
             status, told = await ready(served)
     assert (status, told["slow"]) == (503, "silent")
 
@@ -180,7 +180,7 @@ async def test_a_server_whose_database_cannot_be_used_is_not_ready(tmp_path: Pat
     async with a_server(tmp_path) as served, client_of(served) as client:
         with patch.object(type(served.gate.ledger), "commit", side_effect=StorageError("the disk is full")):
             unwritable = await client.get("/readyz")
-        served.hall.db = tmp_path / "elsewhere.db"
+        served.context.db = tmp_path / "elsewhere.db"
         unreadable = await client.get("/readyz")
     for response in (unwritable, unreadable):
         assert (response.status_code, response.json()["checks"]["database"]) == (503, "failing")
@@ -195,7 +195,7 @@ async def test_many_who_ask_at_once_are_one_look(tmp_path: Path) -> None:
         return True
 
     async with a_server(tmp_path) as served, client_of(served) as client:
-        served.hall.checks["it"] = check
+        served.context.checks["it"] = check
         with patch("agent_gate.doors.observe.probes.READY_FOR_S", 3_600.0):
             answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
     assert ({answer.status_code for answer in answers}, asked) == ({200}, 1)
@@ -273,8 +273,8 @@ class Noted:
 
 async def test_an_observer_sees_each_stage_in_its_turn(tmp_path: Path) -> None:
     policy = {"rules": [{"pattern": "mail.*", "action": "ask"}], "defaults": [{"pattern": "*", "action": "allow"}]}
-    async with a_hall(tmp_path, policy, sender([]), reader([]), counter()) as hall:
-        gate, bot = hall.gate, hall.identities.agents["bot"]
+    async with a_context(tmp_path, policy, sender([]), reader([]), counter()) as context:
+        gate, bot = context.gate, context.identities.agents["bot"]
         for tool, stages in (
             ("note.read", ["admit", "bind", "decide", "perform", "settle"]),
             ("counter.add", ["admit", "bind", "decide", "perform", "settle"]),
@@ -284,7 +284,7 @@ async def test_an_observer_sees_each_stage_in_its_turn(tmp_path: Path) -> None:
             gate.observer = noted = Noted()
             outcome = await gate.call(tool, {}, agent=bot, wait=False)
             if tool == "mail.send":
-                await hall.desk.answer(outcome.call_id, approve=True, by=hall.identities.approvers["anna"])
+                await context.approvals.answer(outcome.call_id, approve=True, by=context.identities.approvers["anna"])
                 await gate.result(outcome.call_id)
             await until(lambda: noted.endings)  # noqa: B023
             assert (noted.stages, len(noted.endings)) == (stages, 1)
@@ -415,8 +415,8 @@ def _parent(span: ReadableSpan) -> int:
 
 async def test_without_an_sdk_there_are_no_spans(tmp_path: Path) -> None:
     with patch.object(trace, "get_tracer_provider", return_value=ProxyTracerProvider()):
-        async with a_hall(tmp_path) as hall:
-            assert Observation(hall).meter is hall.gate.observer
+        async with a_context(tmp_path) as context:
+            assert Observation(context).meter is context.gate.observer
 
 
 async def test_a_loop_that_hangs_is_told_with_the_place_where_it_hangs(caplog: pytest.LogCaptureFixture) -> None:
@@ -442,9 +442,9 @@ async def test_a_loop_that_hangs_is_told_with_the_place_where_it_hangs(caplog: p
 
 
 async def test_the_watchdog_of_a_server_feeds_its_figures(tmp_path: Path) -> None:
-    async with a_hall(tmp_path) as hall:
-        observation = Observation(hall)
-        assert build_app(hall, observation) is not None
+    async with a_context(tmp_path) as context:
+        observation = Observation(context)
+        assert build_app(context, observation) is not None
         with patch("agent_gate.doors.observe.watchdog.LOOP_BEAT_INTERVAL_S", 0.005):
             async with observation.watching():
                 await until(lambda: observation.meter.lag.buckets()[0][-1][1] > 0)

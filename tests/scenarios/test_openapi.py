@@ -17,7 +17,7 @@ from schemathesis.engine import events, from_schema
 from agent_gate.doors import throttle
 from agent_gate.doors.api import OPERATIONS, describe
 from agent_gate.doors.api.operation import Who
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import PATIENCE_S, counter, reader, sender
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, Served, a_server
 
@@ -53,7 +53,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         tools = sender([]), reader([]), counter()
         async with a_server(directory, POLICY, *tools, clock=SystemClock(), approval_timeout_s=0.05) as one:
             # Tokens that are nobody's are among the examples: whoever sends so many would be slowed down.
-            one.hall.throttle._failures = throttle._Allowance(1_000_000)
+            one.context.throttle._failures = throttle._Allowance(1_000_000)
             running.append(one)
             ready.set()
             await asyncio.to_thread(over.wait)

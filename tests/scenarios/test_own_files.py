@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from agent_gate import open_gate
-from agent_gate.bindings import own_watch
-from agent_gate.bindings.installation import PACKAGE
 from agent_gate.client import GateClient
+from agent_gate.resolve import own_watch
+from agent_gate.resolve.installation import PACKAGE
 from tests.gates import code_of, entries
 from tests.mcp_clients import a_client, outcome_of
 from tests.servers import BOT_TOKEN, CONFIG, a_process

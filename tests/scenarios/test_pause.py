@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
 from agent_gate.model.outcome import Status
 from tests.gates import (
     ALLOW_ALL,
@@ -29,23 +29,23 @@ from tests.gates import (
 async def test_nothing_passes_while_the_gate_is_paused(tmp_path: Path, tool: str) -> None:
     acts: list[str] = []
     async with a_gate(tmp_path, ALLOW_ALL, sender(acts), reader(acts), counter()) as gate:
-        desk = Desk(gate)
-        assert await desk.pause(ANNA, "something is odd")
-        assert await desk.paused()
+        approvals = Approvals(gate)
+        assert await approvals.pause(ANNA, "something is odd")
+        assert await approvals.paused()
         outcome = await gate.call(tool)
         assert (outcome.status, code_of(outcome), acts) == (Status.DENIED, 1017, [])
         assert outcome.error is not None
         assert "paused" in outcome.error.detail
         assert "resume" in outcome.error.suggestion
-        assert await desk.resume(BOB)
+        assert await approvals.resume(BOB)
         assert (await gate.call(tool)).status is Status.SUCCESS
 
 
 async def test_both_turns_of_the_switch_are_entries_and_turning_it_twice_is_one(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL) as gate:
-        desk = Desk(gate)
-        assert [await desk.pause(ANNA, "odd"), await desk.pause(BOB)] == [True, False]
-        assert [await desk.resume(BOB), await desk.resume(BOB)] == [True, False]
+        approvals = Approvals(gate)
+        assert [await approvals.pause(ANNA, "odd"), await approvals.pause(BOB)] == [True, False]
+        assert [await approvals.resume(BOB), await approvals.resume(BOB)] == [True, False]
         said = [(row["project"], row["status"], row["body"]["by"]) for row in entries(gate, "project")]
         assert said == [("_gate", "paused", "anna"), ("_gate", "open", "bob")]
         assert entries(gate, "project")[0]["body"]["reason"] == "odd"
@@ -56,7 +56,7 @@ async def test_what_was_approved_while_the_gate_is_paused_is_not_performed(tmp_p
     acts: list[str] = []
     async with a_gate(tmp_path, ASK_ALL, sender(acts), reader(acts), counter()) as gate:
         asked = await pending(gate, tool)
-        await Desk(gate).pause(ANNA)
+        await Approvals(gate).pause(ANNA)
         await approve(gate, asked)
         outcome = await outcome_of(gate, asked)
         assert (outcome.status, code_of(outcome), acts) == (Status.DENIED, 1017, [])
@@ -66,7 +66,7 @@ async def test_what_was_approved_while_the_gate_is_paused_is_not_performed(tmp_p
 async def test_a_pause_holds_for_every_process_and_over_a_restart(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL, sender([])) as gate, a_gate(tmp_path, ALLOW_ALL, sender([])) as other:
         assert (await other.call("mail.send")).status is Status.SUCCESS
-        await Desk(gate).pause(ANNA)
+        await Approvals(gate).pause(ANNA)
         assert code_of(await other.call("mail.send")) == 1017
     async with a_gate(tmp_path, ALLOW_ALL, sender([])) as gate:
         assert code_of(await gate.call("mail.send")) == 1017

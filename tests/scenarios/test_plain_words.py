@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_gate.gate.plans import run_plan
 from agent_gate.model.errors import GateError
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.plans import run_plan
 from tests.gates import a_gate
 from tests.unit.policy.test_state_aliases import CALLS, STATES, VALUES
 

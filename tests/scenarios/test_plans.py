@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate, PlanValidationError, run_plan, tool
+from agent_gate.gate.plans import RunResult
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json, Mode
-from agent_gate.plans import RunResult
 from tests.gates import (
     ALLOW_ALL,
     HandClock,
@@ -334,7 +334,7 @@ async def test_a_place_of_thousands_of_digits_is_nowhere(tmp_path: Path, simulat
 async def test_the_results_of_an_agents_run_are_bounded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: bool
 ) -> None:
-    monkeypatch.setattr("agent_gate.plans.RUN_RESULTS_BYTES_MAX", 5_000)
+    monkeypatch.setattr("agent_gate.gate.plans.RUN_RESULTS_BYTES_MAX", 5_000)
     steps = plan(PlanStep("state.set", {"path": "/a", "value": "x" * 2_000}), *["state.get"] * 9)
     async with a_gate(tmp_path, ALLOW_ALL) as gate:
         result = await run_plan(gate, steps, agent=agent("one"), simulate=simulate)

@@ -20,9 +20,9 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.instruction import Continue, ImmediateResponse, RemoveHeader, SetBody, SetHeader, SetState
 from agent_gate.chain.policy import PolicyResult
+from agent_gate.doors.codes import Unreachable
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.structs import json_of, struct_of
-from agent_gate.doors.wire import Unreachable
 from tests.agents import Scripted, a_client, a_ref, a_request, an_agent
 from tests.gates import PATIENCE_S, soon
 

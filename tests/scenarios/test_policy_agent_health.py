@@ -19,9 +19,9 @@ from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.policy import PolicyResult
 from agent_gate.config import ChainPolicyConfig, Config, GatewayConfig, RouteConfig, ServicesConfig, StorageConfig
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
+from agent_gate.gate.traffic import Traffic
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import JWKS_RETRY_S, JWKS_STALE_S
-from agent_gate.request_desk import RequestDesk
 from tests.agents import Client, Scripted, a_client, a_request, an_agent
 from tests.gates import ALLOW_ALL, HandClock, a_gate, soon
 from tests.unit.chain.builtin.asking import FakeJudge
@@ -184,10 +184,10 @@ async def test_a_gate_that_cannot_judge_makes_its_policy_unhealthy() -> None:
 
 async def test_the_desk_of_a_gate_is_healthy_until_it_closes(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ALLOW_ALL) as gate:
-        async with RequestDesk(gate, {}) as desk:
-            await GatePolicy(desk).health_check()
+        async with Traffic(gate, {}) as traffic:
+            await GatePolicy(traffic).health_check()
         with pytest.raises(PolicyFailure, match="closing"):
-            await GatePolicy(desk).health_check()
+            await GatePolicy(traffic).health_check()
 
 
 async def test_what_changes_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

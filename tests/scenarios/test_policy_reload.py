@@ -11,11 +11,11 @@ from weakref import ref
 import pytest
 
 from agent_gate import ConfigError, Gate
+from agent_gate.gate.policy_watch import PolicyWatch
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.policy_watch import PolicyWatch
 from tests.gates import (
     ASK_ALL,
     a_gate,
@@ -51,7 +51,7 @@ def versions(gate: Gate) -> list[str]:
 async def test_a_changed_file_takes_effect_by_itself_and_each_version_is_an_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005)
+    monkeypatch.setattr("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005)
     path = write(tmp_path / "policy.yaml", rule("allow"))
     async with a_gate(tmp_path, path, reader([])) as gate:
         assert (await gate.call("note.read")).ok

@@ -17,10 +17,10 @@ from agent_gate.doors.api.schemas import COMPONENTS
 from agent_gate.doors.mcp import door as mcp_door
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.websocket import methods
+from agent_gate.gate.gate import Gate
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Mode
-from agent_gate.runtime import Gate
 from tests.gates import PATIENCE_S, projects, sender
 from tests.servers import BOT_TOKEN, RawAgent, Served, a_config, a_raw_agent, a_server
 

@@ -173,7 +173,7 @@ async def test_a_revert_must_fit_the_project_s_schema_and_can_itself_be_undone(t
 async def test_what_an_earlier_release_took_back_by_another_patch_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
 
     def by_patch(before: Json, after: Json, now: Json) -> Json:
         return jsonpatch.make_patch(after, before).apply(now)

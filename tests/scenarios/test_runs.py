@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent_gate import load_policy, open_gate, run_plan, tool
+from agent_gate.gate.plans import RunResult
 from agent_gate.history.policy_try import Trial, try_policy
 from agent_gate.history.replays import Replayed, replay_run
 from agent_gate.history.report import build_report
@@ -21,10 +22,9 @@ from agent_gate.ledger.reader import open_reader
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.errors import ReplayError
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.plans import RunResult
 from agent_gate.policy.judge import Judge
 from agent_gate.services.state import StateService
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 
 ACTED: list[str] = []
 
@@ -68,7 +68,7 @@ async def run(db: Path, plan: Plan = PLAN, policy: Mapping[str, Any] = POLICY) -
 
 async def replay(db: Path, run_id: str, policy: Mapping[str, Any] | None = None) -> Replayed:
     clock, ids = SystemClock(), RandomIds()
-    pure = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+    pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
     other = load_policy(policy) if policy else None
     ledger = SqliteLedger(db, clock, ids)
     try:

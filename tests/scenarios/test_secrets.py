@@ -13,7 +13,7 @@ from agent_gate import Outcome, ToolError, run_plan, tool
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
 from agent_gate.ports import Binding
-from agent_gate.toolkit import HANDS, hand_of
+from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ALLOW_ALL,
     ASK_ALL,
@@ -140,7 +140,7 @@ async def test_a_secret_that_binding_complains_about_is_hidden(tmp_path: Path) -
     async def bind(request: Any, args: Any, judge: object) -> Binding:
         raise ValueError(f"cannot use {args['password']!r}")
 
-    setattr(function, HANDS, replace(hand_of(function), bind=bind))
+    setattr(function, REGISTERED, replace(registered_tool(function), bind=bind))
     async with a_gate(tmp_path, ALLOW_ALL, function) as gate:
         outcome = await gate.call("site.login", user="anna", password=SECRET)
         assert code_of(outcome) == 2003

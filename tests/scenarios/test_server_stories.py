@@ -20,15 +20,15 @@ import pytest
 from msgspec import structs
 
 from agent_gate import Approver, Gate, GateError, Outcome, load_policy, tool
-from agent_gate.desk import Desk
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.mailbox import Mailbox
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
-from agent_gate.toolkit import HANDS, hand_of
+from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ANNA,
     ASK_ALL,
@@ -87,7 +87,7 @@ class World:
         async def bind(*_: object) -> Binding:
             return Binding(("lamp.switch(kitchen)",), {"reaches": self.lamp})
 
-        setattr(switch, HANDS, replace(hand_of(switch), bind=bind))
+        setattr(switch, REGISTERED, replace(registered_tool(switch), bind=bind))
         return [switch, counter("counter.add", unsigned=["n"]), reader([])]
 
 
@@ -224,12 +224,12 @@ class Story:
             return
 
     async def _turn_switch(self) -> None:
-        desk = Desk(self.gate)
-        await (desk.resume(ANNA) if await desk.paused() else desk.pause(ANNA))
+        approvals = Approvals(self.gate)
+        await (approvals.resume(ANNA) if await approvals.paused() else approvals.pause(ANNA))
 
     async def _revoke(self) -> None:
-        for grant in await Desk(self.gate).grants():
-            await Desk(self.gate).revoke(grant.grant_id, BOB)
+        for grant in await Approvals(self.gate).grants():
+            await Approvals(self.gate).revoke(grant.grant_id, BOB)
 
     async def _breathe(self) -> None:
         for _ in range(self.random.randrange(40)):
@@ -243,7 +243,7 @@ class Story:
 
     async def end(self) -> None:
         """Everything is answered in the end: who still waits is told, whatever is asked again has one outcome."""
-        await Desk(self.gate).resume(ANNA)
+        await Approvals(self.gate).resume(ANNA)
         self.gate.judge = Judge(POLICIES[0])
         over_at = self.clock.now()
         async with asyncio.timeout(PATIENCE_S):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agent_gate import load_plan, run_plan
+from agent_gate.gate.plans import RunResult
 from agent_gate.model.outcome import Status
-from agent_gate.plans import RunResult
 from agent_gate.sandbox.choice import Choice
 from tests.gates import a_gate, code_of, reader, sender
 from tests.scenarios.test_cli import run

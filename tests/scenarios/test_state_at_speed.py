@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_gate import Gate, Outcome, tool, transition
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.locks import ProjectLocks
 from agent_gate.ledger.sqlite import SqliteLedger
@@ -296,7 +296,7 @@ async def test_a_grant_is_not_spent_on_a_change_that_the_state_of_its_turn_allow
         gate.ledger.turn = watched  # type: ignore[assignment, method-assign]
         outcome = await soon(gate.call("counter.add"))
         assert (outcome.ok, next(turns)) == (True, 2)
-        (left,) = await Desk(gate).grants()
+        (left,) = await Approvals(gate).grants()
         settled = entries(gate, "settled")[-1]
     assert (left.grant_id, left.uses_left) == (grant_id, GrantTerms().uses)
     assert (settled["call_id"], settled["body"].get("resolution")) == (outcome.call_id, None)

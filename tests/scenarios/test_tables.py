@@ -13,11 +13,11 @@ import orjson
 import pytest
 
 from agent_gate import Gate, run_plan, tool, transition
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
 from agent_gate.history.backup import backup
 from agent_gate.history.projects import Projects
 from agent_gate.history.verify import Anchored, examine, read_anchor, verify
-from agent_gate.history.verify_beside import ADDED, ALL, BARE, REMOVED, UNCOVERED
+from agent_gate.history.verify_side_tables import ADDED, ALL, BARE, REMOVED, UNCOVERED
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.approval import GrantTerms
@@ -82,15 +82,15 @@ async def fill(gate: Gate) -> None:
         await gate.answer(asked.call_id, approve=True, by=BOB, nonce=asked.nonce, grant=GrantTerms(3600, 3))
         await outcome_of(gate, asked)
     await gate.call("mail.send", text="twice")
-    (revoked,) = [grant for grant in await Desk(gate).grants() if grant.uses_left == 3]
-    await Desk(gate).revoke(revoked.grant_id, ANNA)
+    (revoked,) = [grant for grant in await Approvals(gate).grants() if grant.uses_left == 3]
+    await Approvals(gate).revoke(revoked.grant_id, ANNA)
     refused = await pending(gate, "mail.send", {"text": "never"})
     await deny(gate, refused)
     outcome = await outcome_of(gate, refused)
     left = LeaveResult("local", outcome.call_id, None, iso(gate.clock.now()))
     message = KeepMessage(outcome.call_id, "telegram", "7")
     entity = EntityRow("light.hall", "on", "{}", iso(0.0), iso(0.0))
-    await ledger.commit(Work(GATE_PROJECT, beside=(left, message, KeepEntities((entity,)))))
+    await ledger.commit(Work(GATE_PROJECT, side_tables=(left, message, KeepEntities((entity,)))))
     await ContactsService(ledger, ledger.secret, gate.clock, gate.ids).set("lamp", "secret", by="anna")
 
 

@@ -23,7 +23,7 @@ from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.rows import ENTRY_COLUMNS
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.errors import StorageError
-from agent_gate.system import RandomIds
+from agent_gate.system.clock import RandomIds
 from tests.unit.history.made import Made, SteppingClock, gate_at, make_ledger
 
 COLUMNS = ENTRY_COLUMNS.split(", ")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent_gate import Gate
-from agent_gate.desk import Desk
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.mailbox import Mailbox
 from agent_gate.model.approval import Question
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.outcome import Status
@@ -38,9 +38,9 @@ def leave(directory: Path, tool: str, args: dict[str, Any], policy: Any = ASK_AL
     run_elsewhere(directory, program.replace("[], )", "[])"))
 
 
-def desk_of(gate: Gate, *agents: Agent) -> tuple[Desk, Mailbox]:
+def approvals_of(gate: Gate, *agents: Agent) -> tuple[Approvals, Mailbox]:
     mailbox = Mailbox(gate, {one.id: one for one in agents})
-    return Desk(gate, mailbox), mailbox
+    return Approvals(gate, mailbox), mailbox
 
 
 async def only_question(gate: Gate) -> Question:
@@ -52,15 +52,15 @@ async def test_a_question_says_that_nobody_is_there_to_perform_it_and_what_would
     leave(tmp_path, "mail.send", {"text": "hello"})
     acts, clock = list[str](), HandClock()
     async with a_gate(tmp_path, ASK_ALL, sender(acts), clock=clock) as gate:
-        desk, _ = desk_of(gate)
+        approvals, _ = approvals_of(gate)
         asked = await only_question(gate)
-        opened = await desk.question(asked.call_id)
+        opened = await approvals.question(asked.call_id)
         assert opened is not None
         assert opened.unattended == (
             "The process that asked is gone: nobody is there to perform it. A yes helps only if"
             " bot makes the same call again before 2026-03-04T12:15Z; else it expires."
         )
-        said = await desk.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce)
+        said = await approvals.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce)
         assert (said, acts) == (opened.unattended, [])
         again = await gate.submit(CallRequest(BOT, "mail.send", {"text": "hello"}, request_id="mcp-1", door=STDIO_DOOR))
         assert (again.ok, again.call_id, acts) == (True, asked.call_id, ["hello"])
@@ -71,7 +71,7 @@ async def test_a_yes_to_what_nobody_performs_expires_as_was_said(tmp_path: Path)
     clock = HandClock()
     async with a_gate(tmp_path, ASK_ALL, sender([]), clock=clock) as gate:
         asked = await only_question(gate)
-        assert "else it expires" in await desk_of(gate)[0].answer(asked.call_id, approve=True, by=ANNA)
+        assert "else it expires" in await approvals_of(gate)[0].answer(asked.call_id, approve=True, by=ANNA)
     clock.advance(1_000)
     async with a_gate(tmp_path, ASK_ALL, sender([]), clock=clock) as gate:
         outcome = await gate.result(asked.call_id)
@@ -83,13 +83,13 @@ async def test_a_server_that_would_do_the_same_performs_it_and_the_outcome_waits
     leave(tmp_path, "mail.send", {"text": "hello"})
     acts: list[str] = []
     async with a_gate(tmp_path, ASK_ALL, sender(acts)) as gate:
-        desk, mailbox = desk_of(gate, BOT)
+        approvals, mailbox = approvals_of(gate, BOT)
         asked = await only_question(gate)
-        opened = await desk.question(asked.call_id)
+        opened = await approvals.question(asked.call_id)
         assert opened is not None
         assert opened.unattended == "The process that asked is gone. If you allow it, this server performs it."
         assert acts == []
-        await desk.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce)
+        await approvals.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce)
         outcome = await soon(gate.result(asked.call_id))
         assert outcome is not None
         assert (outcome.ok, acts) == (True, ["hello"])
@@ -100,9 +100,9 @@ async def test_a_no_is_a_no_and_nothing_is_taken_over_for_it(tmp_path: Path) -> 
     leave(tmp_path, "mail.send", {"text": "hello"})
     acts: list[str] = []
     async with a_gate(tmp_path, ASK_ALL, sender(acts)) as gate:
-        desk, _ = desk_of(gate, BOT)
+        approvals, _ = approvals_of(gate, BOT)
         asked = await only_question(gate)
-        assert await desk.answer(asked.call_id, approve=False, by=ANNA) == ""
+        assert await approvals.answer(asked.call_id, approve=False, by=ANNA) == ""
     assert acts == []
 
 
@@ -112,7 +112,7 @@ async def test_a_server_whose_policy_denies_it_denies_it(tmp_path: Path, policy:
     acts: list[str] = []
     async with a_gate(tmp_path, policy, sender(acts)) as gate:
         asked = await only_question(gate)
-        await desk_of(gate, BOT)[0].answer(asked.call_id, approve=True, by=ANNA)
+        await approvals_of(gate, BOT)[0].answer(asked.call_id, approve=True, by=ANNA)
         outcome = await soon(gate.result(asked.call_id))
     assert outcome is not None
     assert (outcome.status, acts) == (Status.DENIED, [])
@@ -123,12 +123,12 @@ async def test_a_server_that_stands_elsewhere_leaves_the_call_alone(tmp_path: Pa
     leave(tmp_path, "fs.write", {"path": "note.txt", "content": "x"}, FILES)
     (tmp_path / "server").mkdir()
     async with a_gate(tmp_path, FILES, working_dir=tmp_path / "server") as gate:
-        desk, _ = desk_of(gate, BOT)
+        approvals, _ = approvals_of(gate, BOT)
         asked = await only_question(gate)
-        assert "nobody is there" in await desk.answer(asked.call_id, approve=True, by=ANNA)
+        assert "nobody is there" in await approvals.answer(asked.call_id, approve=True, by=ANNA)
         assert await gate.result(asked.call_id) is None
     async with a_gate(tmp_path, FILES, working_dir=tmp_path / "client") as gate:
-        assert "this server performs it" in await desk_of(gate, BOT)[0].unattended(asked)
+        assert "this server performs it" in await approvals_of(gate, BOT)[0].unattended(asked)
     assert not (tmp_path / "server/note.txt").exists()
     assert not (tmp_path / "client/note.txt").exists()
 
@@ -137,15 +137,15 @@ async def test_a_call_with_secrets_or_of_an_unknown_tool_is_left_to_its_agent(tm
     leave(tmp_path, "mail.send", {"text": "hello"}, secret="secret=('text',)")
     for tools in ([sender([], secret=("text",))], []):
         async with a_gate(tmp_path, ASK_ALL, *tools) as gate:
-            desk, _ = desk_of(gate, BOT)
-            assert "nobody is there" in await desk.unattended(await only_question(gate))
+            approvals, _ = approvals_of(gate, BOT)
+            assert "nobody is there" in await approvals.unattended(await only_question(gate))
 
 
 async def test_a_question_whose_process_is_there_says_nothing_of_the_kind(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ASK_ALL, sender([])) as holding, a_gate(tmp_path, ASK_ALL, sender([])) as other:
         question = await pending(holding, "mail.send", {"text": "x"}, agent=BOT)
         for gate in (holding, other):
-            assert await desk_of(gate, BOT)[0].unattended(question) == ""
+            assert await approvals_of(gate, BOT)[0].unattended(question) == ""
 
 
 async def test_who_answers_at_a_server_is_told_and_the_server_performs_it(tmp_path: Path) -> None:

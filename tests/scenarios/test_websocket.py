@@ -150,7 +150,7 @@ async def test_an_agent_that_does_not_wait_is_told_that_a_person_must_agree(tmp_
     async with a_server(tmp_path, ASK_ALL, sender([])) as server, a_raw_agent(server) as agent:
         outcome = await agent.ask("tool_request", **call("mail.send", "r"), wait=False)
         assert outcome["status"] == "pending_approval"
-        [asked] = await server.hall.desk.questions()
+        [asked] = await server.context.approvals.questions()
         assert asked.question.call_id == outcome["call_id"]
 
 
@@ -417,7 +417,7 @@ async def test_an_agent_that_comes_back_before_the_answer_joins_its_call(tmp_pat
             await left_alone(server)
         async with a_raw_agent(server) as agent:
             await agent.begin("tool_request", **call("mail.send", "r", text="once"))
-            await until(lambda: [passage.is_left_alone for passage in server.gate._under_way.values()] == [False])
+            await until(lambda: [progress.is_left_alone for progress in server.gate._under_way.values()] == [False])
             await approve(server.gate, asked)
             assert (await agent.receive())["result"]["data"] == {"sent": "once"}
             assert (await agent.ask("get_pending_results"))["results"] == []
@@ -441,7 +441,7 @@ async def test_everybody_is_told_when_the_server_ends_and_gets_what_is_still_to_
         async with a_raw_agent(server) as agent, a_raw_agent(server) as idle:
             waiting = await agent.begin("tool_request", **call("mail.send", "r"))
             await people.question()
-            server.hall.closing.set()
+            server.context.closing.set()
             told = await agent.receive()
             assert (told["method"], "id" in told) == ("closing", False)
             refused = await agent.ask("tool_request", **call("note.read", "late"))
@@ -490,7 +490,7 @@ async def test_answers_that_nobody_reads_do_not_pile_up(tmp_path: Path, monkeypa
 
 async def test_a_defect_of_a_method_is_an_answer_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_server(tmp_path) as server, a_raw_agent(server) as agent:
-        monkeypatch.setattr(server.hall.mailbox, "results", lambda _: 1 / 0)
+        monkeypatch.setattr(server.context.mailbox, "results", lambda _: 1 / 0)
         assert await agent.ask("get_pending_results") == {
             "code": -32603,
             "message": "the gate itself failed: ZeroDivisionError",

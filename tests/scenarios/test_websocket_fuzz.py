@@ -19,8 +19,8 @@ from agent_gate import tool
 from agent_gate.doors import websocket
 from agent_gate.doors.websocket.door import Door
 from agent_gate.doors.websocket.methods import METHODS
+from agent_gate.hosts.server import sockets
 from agent_gate.model.limits import HEAD_BYTES_MAX, MESSAGE_BYTES_MAX
-from agent_gate.server import sockets
 from tests.gates import ASK_ALL, reader, rows, sender, soon, until
 from tests.servers import BOT_TOKEN, Served, a_raw_agent, a_server
 

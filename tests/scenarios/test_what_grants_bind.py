@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent_gate import Agent, Approver, Gate, GateError
 from agent_gate.config import HomeAssistantConfig
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import GiveGrant, Work
 from agent_gate.model.grant import Grant, grant_key
@@ -123,7 +123,7 @@ async def a_gate_with_everything(directory: Path) -> AsyncIterator[Gate]:
 
 async def test_the_table_names_every_tool_and_every_argument(tmp_path: Path) -> None:
     async with a_gate_with_everything(tmp_path) as gate:
-        tools = {hand.declaration.name: hand.declaration for hand in gate.tools.all()}
+        tools = {registered.declaration.name: registered.declaration for registered in gate.tools.all()}
     table = rows()
     assert set(table) == set(tools)
     for name, declaration in tools.items():
@@ -137,7 +137,7 @@ async def granted(gate: Gate, tool: str, args: Mapping[str, Json], by: Approver 
     asked = await pending(gate, tool, args)
     await gate.answer(asked.call_id, approve=True, by=by, nonce=asked.nonce, grant=GrantTerms(3600, 50))
     await outcome_of(gate, asked)
-    assert len(await Desk(gate).grants()) == 1
+    assert len(await Approvals(gate).grants()) == 1
 
 
 @pytest.mark.parametrize("tool", CALLS)
@@ -240,9 +240,9 @@ async def test_such_a_call_is_asked_about_each_time_and_no_grant_of_earlier_coun
                 await gate.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce, grant=GrantTerms())
             await gate.answer(asked.call_id, approve=True, by=ANNA, nonce=asked.nonce)
             assert (await outcome_of(gate, asked)).status is Status.SUCCESS
-            hand = gate.tools.find(tool)
-            assert hand is not None
-            key = grant_key(tool, asked.signatures, args, sorted(hand.declaration.sensitive))
+            registered = gate.tools.find(tool)
+            assert registered is not None
+            key = grant_key(tool, asked.signatures, args, sorted(registered.declaration.sensitive))
             now = gate.clock.now()
             old = Grant(
                 "g",
@@ -259,5 +259,5 @@ async def test_such_a_call_is_asked_about_each_time_and_no_grant_of_earlier_coun
                 5,
                 5,
             )
-            await gate.ledger.commit(Work("default", beside=(GiveGrant(old),)))
+            await gate.ledger.commit(Work("default", side_tables=(GiveGrant(old),)))
             assert (await gate.call(tool, args, wait=False)).status is Status.PENDING_APPROVAL

@@ -12,14 +12,14 @@ from typing import Any
 import httpx2
 from starlette.types import ASGIApp
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
+from agent_gate.hosts.server import build_app
 from agent_gate.model.approval import Question
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
-from agent_gate.server import build_app
 from tests.gates import ASK_ALL
-from tests.servers import ANNA_TOKEN, a_hall
+from tests.servers import ANNA_TOKEN, a_context
 
 SITE = "http://127.0.0.1"
 _VOID = frozenset(
@@ -80,8 +80,8 @@ class Page(HTMLParser):
 class Visitor:
     """One browser at the console."""
 
-    def __init__(self, hall: Hall, app: ASGIApp, client: httpx2.AsyncClient) -> None:
-        self.hall, self.app, self.client = hall, app, client
+    def __init__(self, context: ServerContext, app: ASGIApp, client: httpx2.AsyncClient) -> None:
+        self.context, self.app, self.client = context, app, client
 
     async def sign_in(self, token: str = ANNA_TOKEN) -> httpx2.Response:
         return await self.client.post("/console/sign-in", data={"token": token})
@@ -111,10 +111,10 @@ class Visitor:
 
 
 @asynccontextmanager
-async def another(hall: Hall, app: ASGIApp, token: str | None = ANNA_TOKEN) -> AsyncIterator[Visitor]:
+async def another(context: ServerContext, app: ASGIApp, token: str | None = ANNA_TOKEN) -> AsyncIterator[Visitor]:
     """One more browser at the same server, signed in unless there is no token."""
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=SITE) as client:
-        visitor = Visitor(hall, app, client)
+        visitor = Visitor(context, app, client)
         if token is not None:
             answer = await visitor.sign_in(token)
             assert answer.status_code == 303, answer.text
@@ -126,19 +126,19 @@ async def a_visitor(
     directory: Path, policy: Any = ASK_ALL, *tools: Any, token: str | None = ANNA_TOKEN, **options: Any
 ) -> AsyncIterator[Visitor]:
     async with (
-        a_hall(directory, policy, *tools, **options) as hall,
-        another(hall, build_app(hall), token) as visitor,
+        a_context(directory, policy, *tools, **options) as context,
+        another(context, build_app(context), token) as visitor,
     ):
         yield visitor
 
 
 async def asked(
-    hall: Hall, tool: str, args: dict[str, Json] | None = None, agent: str = "bot", **options: Any
+    context: ServerContext, tool: str, args: dict[str, Json] | None = None, agent: str = "bot", **options: Any
 ) -> Question:
     """A call of an agent that is held, and the question about it."""
-    request = CallRequest(hall.identities.agents[agent], tool, args or {}, wait=False, **options)
-    outcome = await hall.gate.submit(request)
+    request = CallRequest(context.identities.agents[agent], tool, args or {}, wait=False, **options)
+    outcome = await context.gate.submit(request)
     assert outcome.status is Status.PENDING_APPROVAL, outcome
-    found = await hall.gate.ledger.question(outcome.call_id)
+    found = await context.gate.ledger.question(outcome.call_id)
     assert found is not None
     return found[0]

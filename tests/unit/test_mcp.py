@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_gate.mcp import Settings, gate_of, settings_of
+from agent_gate.hosts.mcp import Settings, gate_of, settings_of
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import ConfigError

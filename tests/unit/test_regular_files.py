@@ -19,12 +19,12 @@ from agent_gate.chain.configured import registry_of
 from agent_gate.chain.faults import PolicyFailure
 from agent_gate.config import GatewayConfig
 from agent_gate.config.settings import TLSConfig
+from agent_gate.hosts.server.starting import _tls_of
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.model.errors import ConfigError, StorageError
 from agent_gate.model.limits import CERTIFICATE_BYTES_MAX
-from agent_gate.regular_files import open_regular, read_regular
-from agent_gate.server.starting import _tls_of
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
+from agent_gate.system.regular_files import open_regular, read_regular
 
 HUGE_BYTES = 64 * CERTIFICATE_BYTES_MAX
 

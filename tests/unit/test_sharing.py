@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PLACES_WAITED_FOR_MAX
-from agent_gate.sharing import ON_BEHALF_OF, Places
+from agent_gate.system.sharing import ON_BEHALF_OF, Places
 from tests.gates import soon
 
 

@@ -13,7 +13,7 @@ from agent_gate.model.call import Agent, BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk
 from agent_gate.ports import NewState
-from agent_gate.toolkit import BlockingPool, hand_of, schema_of, tool, transition
+from agent_gate.toolkit import BlockingPool, registered_tool, schema_of, tool, transition
 from tests.gates import PATIENCE_S, soon
 
 
@@ -43,9 +43,9 @@ def test_a_decorated_function_stays_a_function_and_carries_its_declaration() -> 
         """
         return f"{to}: {text}"
 
-    hand = hand_of(send)
-    declaration = hand.declaration
-    assert (declaration.name, declaration.description, hand.service) == ("mail.send", "Send a mail.", "own")
+    registered = registered_tool(send)
+    declaration = registered.declaration
+    assert (declaration.name, declaration.description, registered.service) == ("mail.send", "Send a mail.", "own")
     assert (declaration.effect, declaration.risk, declaration.cost) == (Effect.WRITE, Risk.HIGH, 5)
     assert (declaration.required_roles, declaration.confirmation_required) == (("admin",), True)
     assert declaration.arguments == {"to": ArgumentKind.IDENTIFIER, "text": ArgumentKind.UNSIGNED}
@@ -62,7 +62,7 @@ def test_a_tool_that_says_nothing_is_a_write_of_medium_risk_that_costs_1_and_a_t
     def pure(inputs: dict[str, Json], state: Json) -> tuple[Json, str]:
         return state, ""
 
-    declared, free = hand_of(act).declaration, hand_of(pure).declaration
+    declared, free = registered_tool(act).declaration, registered_tool(pure).declaration
     assert (declared.effect, declared.risk, declared.cost) == (Effect.WRITE, Risk.MEDIUM, 1)
     assert (free.effect, free.risk, free.cost) == (Effect.NONE, Risk.LOW, 0)
 
@@ -104,8 +104,8 @@ def test_a_function_whose_arguments_have_no_names_needs_a_schema() -> None:
     for function in (anything, nameless):
         with pytest.raises(TypeError, match=function.__name__):
             tool("t")(function)
-    hand = hand_of(tool("t", schema={"type": "object"})(anything))
-    assert hand.validate({"x": 1}) is None
+    registered = registered_tool(tool("t", schema={"type": "object"})(anything))
+    assert registered.validate({"x": 1}) is None
 
 
 def test_what_is_wrong_with_arguments_is_said_on_one_line_and_without_values_where_there_are_secrets() -> None:
@@ -115,13 +115,13 @@ def test_what_is_wrong_with_arguments_is_said_on_one_line_and_without_values_whe
     @tool("s", secret=["key"])
     async def secretive(n: int, key: str) -> None: ...
 
-    complaint = hand_of(plain).validate({"n": "three"})
+    complaint = registered_tool(plain).validate({"n": "three"})
     assert complaint is not None
     assert "three" in complaint
-    hidden = hand_of(secretive).validate({"n": "three", "key": 7})
+    hidden = registered_tool(secretive).validate({"n": "three", "key": 7})
     assert hidden is not None
     assert ("three" in hidden, "7" in hidden, "\n" in hidden) == (False, False, False)
-    assert hand_of(secretive).validate({"n": 3, "key": "k"}) is None
+    assert registered_tool(secretive).validate({"n": 3, "key": "k"}) is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_transition_has_nothing_to_wait_for() -> None:
 
 def test_a_function_without_a_decorator_is_no_tool() -> None:
     with pytest.raises(TypeError, match="not decorated"):
-        hand_of(lambda: None)
+        registered_tool(lambda: None)
 
 
 def test_a_transition_returns_state_and_message_or_a_new_state_with_data() -> None:
@@ -177,7 +177,7 @@ def test_a_transition_returns_state_and_message_or_a_new_state_with_data() -> No
         def function(inputs: dict[str, Json], state: Json) -> Any:
             return result
 
-        way = hand_of(function).transition
+        way = registered_tool(function).transition
         assert way is not None
         return way({}, {})
 
@@ -197,7 +197,7 @@ async def test_a_plain_function_runs_beside_the_loop_in_the_caller_s_context() -
     def block(n: int) -> Json:
         return n + 1, threading.current_thread() is threading.main_thread(), language.get()
 
-    act = hand_of(block).act
+    act = registered_tool(block).act
     assert act is not None
     assert await act(bound(n=1)) == (2, False, "de")
 
@@ -207,7 +207,7 @@ async def test_a_blocking_tool_s_error_reaches_the_caller() -> None:
     def block() -> None:
         raise KeyError("no")
 
-    act = hand_of(block).act
+    act = registered_tool(block).act
     assert act is not None
     with pytest.raises(KeyError):
         await act(bound())
@@ -283,9 +283,9 @@ async def test_a_plain_effect_is_awaited_like_an_async_one() -> None:
         return outcome["status"]
 
     for effect in (later, lambda outcome: outcome["status"]):
-        hand = hand_of(tool("t", post_execution=effect)(_nothing()))
-        assert hand.post_execution is not None
-        assert await hand.post_execution({"status": "success"}) == "success"
+        registered = registered_tool(tool("t", post_execution=effect)(_nothing()))
+        assert registered.post_execution is not None
+        assert await registered.post_execution({"status": "success"}) == "success"
 
 
 def _nothing() -> Any:

@@ -12,7 +12,7 @@ from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import Reference, references_in
 from agent_gate.model.schema import arguments_named, misfit
 from agent_gate.model.secrecy import without_secrets
-from agent_gate.ports import Hand, Tools
+from agent_gate.ports import RegisteredTool, Tools
 
 UNKNOWN_TOOL, ARGUMENTS = 3003, 3004
 _PROBLEMS_MAX = 20
@@ -40,7 +40,7 @@ def _unknown_tools(plan: Plan, tools: Tools) -> Iterator[Problem]:
     for number, step in enumerate(plan.steps):
         if tools.find(step.tool) is not None:
             continue
-        names = names or sorted(hand.declaration.name for hand in tools.all())
+        names = names or sorted(registered.declaration.name for registered in tools.all())
         is_of_a_service = tools.missing(step.tool).code == 2006
         others = f"tools here are {', '.join(names[:_TOOLS_NAMED_MAX])}"
         yield Problem(
@@ -63,27 +63,27 @@ def _wrong_references(plan: Plan) -> Iterator[Problem]:
 
 def _wrong_arguments(plan: Plan, tools: Tools) -> Iterator[Problem]:
     for number, step in enumerate(plan.steps):
-        hand = tools.find(step.tool)
-        if hand is not None and (wrong := _wrong(step, hand)):
+        registered = tools.find(step.tool)
+        if registered is not None and (wrong := _wrong(step, registered)):
             yield Problem(
                 ARGUMENTS,
                 f"steps[{number}].args: `{step.tool}`: {wrong}",
-                arguments_named(hand.declaration.input_schema),
+                arguments_named(registered.declaration.input_schema),
             )
 
 
-def _wrong(step: PlanStep, hand: Hand) -> str:
+def _wrong(step: PlanStep, registered: RegisteredTool) -> str:
     """What can be known of arguments before any step is made: all but what others will reach."""
-    declaration, args = hand.declaration, dict(step.args)
+    declaration, args = registered.declaration, dict(step.args)
     references = list(references_in(args))
     schema, hides = declaration.input_schema, bool(declaration.secret)
     wrong = misfit(schema, args, [reference.place for reference in references], hide_values=hides)
     if wrong or references or None in args.values():
         return wrong
     try:
-        args = dict(hand.normalise(args)) if hand.normalise else args
-        if hand.bind is None:
-            hand.sign(args)
+        args = dict(registered.normalise(args)) if registered.normalise else args
+        if registered.bind is None:
+            registered.sign(args)
     except GateError as error:
         return without_secrets(error.problem.detail, args, declaration)
     return ""

@@ -14,8 +14,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent_gate.doors.codes import http_status_of_problem
 from agent_gate.doors.identity import Identities
-from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.codec import CodecError, parse

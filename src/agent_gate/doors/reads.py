@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.model.approval import Approver
 from agent_gate.model.builtin import GATE_READ
 from agent_gate.model.call import Agent, CallRequest, Facts, Presence
@@ -26,13 +26,13 @@ def leave_to_read(
     return CallRequest(agent, GATE_READ.name, args, project or agent.first_project, presence=presence)
 
 
-def look(hall: Hall, approver: Approver, door: str, place: str) -> None:
+def look(context: ServerContext, approver: Approver, door: str, place: str) -> None:
     """Let a person look, and count it; GateError 1009 where none of their roles may."""
-    judge = hall.gate.judge
+    judge = context.gate.judge
     facts = Facts(0.0, Mode.INTERACTIVE, approver.roles, False, judge.policy_hash)
     _, problem = layers.roles(judge.declared(GATE_READ), facts, judge.policy.roles)
     if problem is not None:
         refused = Problem(1009, f"`{approver.id}` has no role that may look at this", "give them one that may read")
-        hall.gate.count_refusal(approver.id, refused)
+        context.gate.count_refusal(approver.id, refused)
         raise GateError.of(refused)
-    hall.gate.observer.looked(door, place)
+    context.gate.observer.looked(door, place)

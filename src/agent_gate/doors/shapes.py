@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.plans import RunResult
 from agent_gate.model.approval import Question
 from agent_gate.model.builtin import GATE_READ
 from agent_gate.model.call import Agent, Facts
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.tool import ToolDeclaration
-from agent_gate.plans import RunResult
 from agent_gate.policy import layers
 from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
-from agent_gate.runtime import Gate
 
 
 def run_to_json(run: RunResult) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def digest(question: Question) -> str:
 def offered_to(agent: Agent, gate: Gate) -> list[ToolDeclaration]:
     """The tools that an agent could ever use, as the policy declares them, by name."""
     judge = gate.judge
-    tools = (judge.declared(hand.declaration) for hand in gate.tools.all())
+    tools = (judge.declared(registered.declaration) for registered in gate.tools.all())
     return sorted((tool for tool in tools if _could_use(agent, tool, judge)), key=lambda tool: tool.name)
 
 

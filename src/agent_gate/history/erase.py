@@ -77,7 +77,7 @@ async def retain(ledger: SqliteLedger, days: float, *, by: str, clock: Clock, id
                 await eraser.erase(project, calls)
         (entities,) = row_of(reader, "SELECT count(*) FROM ha_entity_snapshot WHERE captured_at < ?", until)
     if entities:
-        await ledger.commit(Work(GATE_PROJECT, beside=(DropOldEntities(until),)))
+        await ledger.commit(Work(GATE_PROJECT, side_tables=(DropOldEntities(until),)))
     await asyncio.to_thread(_empty_log, ledger.files)
     return replace(eraser.erased(), entities=entities)
 

@@ -11,9 +11,9 @@ from agent_gate.history.clock_jumps import ClockJump, clock_jumps
 from agent_gate.history.erasures import Erasures
 from agent_gate.history.findings import FINDINGS_MAX, ODD_VALUES, Findings, Report
 from agent_gate.history.rebuilt import Rebuilt
-from agent_gate.history.verify_beside import BesideTables
 from agent_gate.history.verify_chain import End, Walk
 from agent_gate.history.verify_contents import Contents
+from agent_gate.history.verify_side_tables import SideTables
 from agent_gate.ledger import anchor as anchors
 from agent_gate.ledger.anchor import AnchorKey, Heads
 from agent_gate.ledger.connection import UNREADABLE
@@ -143,7 +143,7 @@ class _Examination:
                 self._check_heads(ends, rebuilt.created)
             if whole:
                 self._check_pages()
-                BesideTables(self._connection, self._findings, rebuilt).check(tables)
+                SideTables(self._connection, self._findings, rebuilt).check(tables)
         if whole and "blobs" in tables:
             contents.check_blobs()
 

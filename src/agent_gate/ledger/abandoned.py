@@ -120,7 +120,7 @@ def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str
     if "door" in held.body:
         left = (LeaveResult(question.agent_id, question.call_id, held.request_id, at),)
     if question.resolution is not None:
-        return Work(question.project, (settled,), unholds=question.call_id, releases=held.reserved, beside=left)
+        return Work(question.project, (settled,), unholds=question.call_id, releases=held.reserved, side_tables=left)
     answer: dict[str, Any] = {
         **held.kept("bound_hash", "nonce", "signatures"),
         "resolution": "expired",
@@ -134,7 +134,7 @@ def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str
         resolves=Resolve(question.call_id, question.nonce, now, "expired"),
         unholds=question.call_id,
         releases=held.reserved,
-        beside=left,
+        side_tables=left,
     )
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import orjson
 from msgspec.structs import replace
 
-from agent_gate.ledger import backing, beside
+from agent_gate.ledger import backing, side_tables
 from agent_gate.ledger.chain import GENESIS, seal
 from agent_gate.ledger.group import ENTRY_WAL_BYTES, WORK_WAL_BYTES, Chain, Group
 from agent_gate.ledger.undone import undone
@@ -59,8 +59,8 @@ def apply(group: Group, work: Work, instance: str) -> Committed:
     if work.claim:
         group.claims[work.claim.agent_id, work.claim.request_id] = work.claim.call_id, work.claim.input_hash
     group.wal_bytes += WORK_WAL_BYTES + sum(len(data) for _, data in work.blobs)
-    for item in work.beside:
-        beside.write(cursor, item)
+    for item in work.side_tables:
+        side_tables.write(cursor, item)
     if work.project_change:
         chain.status = work.project_change.status
     return _write_entries(group, work, chain, _told(cursor, work, instance))
@@ -109,12 +109,16 @@ def _check(group: Group, work: Work, chain: Chain | None) -> Refused | None:
 def _check_entries(group: Group, work: Work) -> Refused | None:
     """What rests on entries, also on those of this group."""
     cursor = group.cursor
-    if work.undoes is not None or work.resolves or any(isinstance(one, UseGrant | RevokeGrant) for one in work.beside):
+    if (
+        work.undoes is not None
+        or work.resolves
+        or any(isinstance(one, UseGrant | RevokeGrant) for one in work.side_tables)
+    ):
         group.write()
     if work.undoes is not None and (earlier := undone(cursor, work.project, work.undoes)):
         return earlier
-    for item in work.beside:
-        spent = beside.check(cursor, item)
+    for item in work.side_tables:
+        spent = side_tables.check(cursor, item)
         if spent is not None:
             return spent
     return _check_pending(cursor, work.resolves) if work.resolves else None
@@ -320,7 +324,7 @@ def _told(cursor: Cursor, work: Work, instance: str) -> tuple[Draft, ...]:
     drafts = work.entries
     if fields and drafts:
         drafts = (replace(drafts[0], body=backing.with_work(drafts[0].body, fields)), *drafts[1:])
-    return (*(item.entry for item in work.beside if isinstance(item, UseGrant)), *drafts)
+    return (*(item.entry for item in work.side_tables if isinstance(item, UseGrant)), *drafts)
 
 
 def _write_entries(group: Group, work: Work, chain: Chain, drafts: tuple[Draft, ...]) -> Applied:

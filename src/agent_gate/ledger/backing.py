@@ -71,7 +71,7 @@ def told_work(cursor: sqlite3.Connection, work: Work, instance: str) -> dict[str
         fields["charges"] = [[one.scope, one.bucket, one.amount, one.window] for one in work.charges]
     if work.claim:
         fields["claim"] = work.claim.input_hash
-    for item in work.beside:
+    for item in work.side_tables:
         if isinstance(item, PutContact):
             fields["sealed"] = sha256(item.sealed).hexdigest()
     if work.erases:  # what the erased bodies told of it is gone
@@ -103,11 +103,11 @@ def counted(connection: sqlite3.Connection, project: str, scope: str) -> bool:
 
 def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:
     """Whether entries say that a person gave this very grant, that none took it back, and that it is not used up."""
-    standing = standing_of(connection, grant)
+    standing = status_of(connection, grant)
     return standing is not None and standing[1] is None and standing[0] >= grant.uses_left > 0
 
 
-def standing_of(connection: sqlite3.Connection, grant: Grant) -> tuple[int, str | None] | None:
+def status_of(connection: sqlite3.Connection, grant: Grant) -> tuple[int, str | None] | None:
     """How many uses are left and when it was revoked, as the entries say; None where nobody gave this grant."""
     given, revoked_at = False, None
     for entry in told(connection, OF_GRANT, grant.grant_id):

@@ -105,7 +105,7 @@ def _calls_in_doubt(
             ended.status,
         )
         left = (LeaveResult(agent_id, call_id, request_id, draft.at),) if door else ()
-        yield Work(project, (draft,), closes=call_id, unholds=call_id, beside=left)
+        yield Work(project, (draft,), closes=call_id, unholds=call_id, side_tables=left)
 
 
 def _unfinished_runs(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from agent_gate.ledger import apply as applying
-from agent_gate.ledger import backing, beside
+from agent_gate.ledger import backing, side_tables
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.clock_watch import ClockWatch
 from agent_gate.ledger.connection import UNREADABLE, connect
@@ -68,7 +68,7 @@ class SqliteLedger:
         """Open work of this process that somebody here still works on."""
         self._statuses: dict[str, tuple[float, str]] = {}
         """Until when a project's status is taken from here, and the status."""
-        self._standings: dict[str, tuple[float, str]] = {}
+        self._effective: dict[str, tuple[float, str]] = {}
         """Likewise, with regard to the whole gate's."""
         self._project_locks = ProjectLocks(self.files)
         self._turns = Turns(self._project_locks, self._state)
@@ -154,7 +154,7 @@ class SqliteLedger:
             self._live.discard(work.closes or work.outbox_done or "")
         if work.project_change:
             self._statuses.pop(work.project, None)
-            self._standings.clear()
+            self._effective.clear()
         if applied and work.resolves:
             self._news.tell(work.resolves.call_id)
         return result
@@ -165,17 +165,17 @@ class SqliteLedger:
     def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[ProjectState]:
         return self._turns.taken(project, alone=alone)
 
-    async def standing(self, project: str) -> str | None:
+    async def effective_status(self, project: str) -> str | None:
         gate, status = await self.status(GATE_PROJECT), await self.status(project)
         if status is None:
             return "paused" if gate == "paused" else None
-        standing = "paused" if gate == "paused" else status
+        effective = "paused" if gate == "paused" else status
         known = [self._statuses[one][0] for one in (GATE_PROJECT, project) if one in self._statuses]
-        self._standings[project] = min(known), standing
-        return standing
+        self._effective[project] = min(known), effective
+        return effective
 
-    def known_standing(self, project: str) -> str | None:
-        known = self._standings.get(project)
+    def known_effective_status(self, project: str) -> str | None:
+        known = self._effective.get(project)
         return known[1] if known is not None and time.monotonic() < known[0] else None
 
     async def status(self, project: str) -> str | None:
@@ -318,23 +318,23 @@ class SqliteLedger:
         await self._news.of_change(timeout_s)
 
     async def grants(self, at: float) -> Sequence[Grant]:
-        return self._backed(self._rows(beside.LIVE_GRANTS, iso(at)))
+        return self._backed(self._rows(side_tables.LIVE_GRANTS, iso(at)))
 
     async def grants_of(self, project: str, agent_id: str, key: str, at: float) -> Sequence[Grant]:
-        return self._backed(self._rows(beside.GRANTS_OF, project, agent_id, key, iso(at)))
+        return self._backed(self._rows(side_tables.GRANTS_OF, project, agent_id, key, iso(at)))
 
     def _backed(self, rows: Sequence[Sequence[Any]]) -> list[Grant]:
         """The grants that entries tell of; a row by itself gives nothing."""
-        return [grant for grant in map(beside.grant_of, rows) if self._look(backing.is_backed, grant)]
+        return [grant for grant in map(side_tables.grant_of, rows) if self._look(backing.is_backed, grant)]
 
     async def waiting_results(self, agent_id: str, limit: int) -> Sequence[str]:
-        return [row[0] for row in self._rows(beside.WAITING, agent_id, limit)]
+        return [row[0] for row in self._rows(side_tables.WAITING, agent_id, limit)]
 
     async def waiting_results_count(self, agent_id: str) -> int:
-        return int(self._row(beside.WAITING_COUNT, agent_id)[0])
+        return int(self._row(side_tables.WAITING_COUNT, agent_id)[0])
 
     async def messages(self, channel: str) -> Sequence[tuple[str, str]]:
-        return [(row[0], row[1]) for row in self._rows(beside.MESSAGES, channel)]
+        return [(row[0], row[1]) for row in self._rows(side_tables.MESSAGES, channel)]
 
     async def contact(self, key: str) -> bytes | None:
         row = self._row("SELECT value FROM contact_info WHERE key = ?", key)
@@ -344,7 +344,7 @@ class SqliteLedger:
         return [(row[0], row[1]) for row in self._rows("SELECT key, updated_at FROM contact_info ORDER BY key")]
 
     async def entity_snapshot(self) -> Sequence[EntityRow]:
-        return [EntityRow(*row) for row in self._rows(beside.ENTITIES)]
+        return [EntityRow(*row) for row in self._rows(side_tables.ENTITIES)]
 
     async def entity_stamps(self) -> Mapping[str, str]:
         return dict(self._rows("SELECT entity_id, last_updated FROM ha_entity_snapshot"))

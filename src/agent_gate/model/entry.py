@@ -229,7 +229,7 @@ class NoteClock(Struct, frozen=True):
     offset_s: float
 
 
-Beside: TypeAlias = (
+SideTableChange: TypeAlias = (
     LeaveResult
     | TakeResults
     | GiveGrant
@@ -276,7 +276,7 @@ class Work(Struct, frozen=True):
     project_change: ProjectChange | None = None
     erases: tuple[str, ...] = ()
     """Calls whose bodies become tombstones."""
-    beside: tuple[Beside, ...] = ()
+    side_tables: tuple[SideTableChange, ...] = ()
     undoes: str | None = None
     """The call that this one undoes; refused where another has, or is at it."""
 

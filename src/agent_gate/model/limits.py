@@ -258,7 +258,7 @@ CONSOLE_ROWS_MAX = 50
 CONSOLE_NOTE_CHARS_MAX = 1_000
 CONSOLE_SEARCH_S = 5.0
 """A search that takes longer is broken off."""
-CONSOLE_FORESIGHT_S = 10.0
+CONSOLE_PREVIEW_S = 10.0
 
 PAGE_LIMIT = 100
 """Of a list where nobody says how long it is to be."""

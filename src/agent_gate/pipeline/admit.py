@@ -34,7 +34,7 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class Rejected:
     """Not admitted. `recorded` False: only counted, because writing each one down would be the flood's success."""
 
     problem: Problem
@@ -47,40 +47,40 @@ class Admission:
         self._ledger, self._clock, self._secrets = ledger, clock, secrets
         self._pace = Pace()
 
-    async def admit(self, request: CallRequest, call_id: str) -> Admitted | Repeated | Turned:
+    async def admit(self, request: CallRequest, call_id: str) -> Admitted | Repeated | Rejected:
         admitted = self.admit_unseen(request)
-        if isinstance(admitted, Turned) or self.is_enough(request):
+        if isinstance(admitted, Rejected) or self.is_enough(request):
             return admitted
         return await self.look_up(admitted, call_id)
 
-    def admit_unseen(self, request: CallRequest) -> Admitted | Turned:
+    def admit_unseen(self, request: CallRequest) -> Admitted | Rejected:
         """As far as that needs no look into the ledger."""
         malformed = _malformed(request)
         if malformed:
-            return Turned(Problem(2002, malformed, stage="admit"), recorded=False)
+            return Rejected(Problem(2002, malformed, stage="admit"), recorded=False)
         if not self._pace.has_room(request.agent, self._clock.monotonic()):
-            return Turned(
+            return Rejected(
                 Problem(1012, f"agent `{request.agent.id}` sends too many requests", "slow down", "admit"),
                 recorded=False,
             )
         try:
             args, args_json = _plain(request.args) if request.is_plain else normalise(dict(request.args))
         except CodecError as error:
-            return Turned(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
+            return Rejected(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
         agent, project = request.agent, request.project
         if project == GATE_PROJECT or not agent.may_use(project):
-            return Turned(_not_its_project(agent, project), args=args)
+            return Rejected(_not_its_project(agent, project), args=args)
         return Admitted(request, args, args_json)
 
     def is_enough(self, request: CallRequest) -> bool:
         """Whether there is nothing to look up: the project was open a moment ago, and the request has no id."""
-        return request.request_id is None and self._ledger.known_standing(request.project) == "open"
+        return request.request_id is None and self._ledger.known_effective_status(request.project) == "open"
 
-    async def look_up(self, admitted: Admitted, call_id: str) -> Admitted | Repeated | Turned:
+    async def look_up(self, admitted: Admitted, call_id: str) -> Admitted | Repeated | Rejected:
         request, args = admitted.request, admitted.args
-        status = await self._ledger.standing(request.project)
+        status = await self._ledger.effective_status(request.project)
         if status != "open":
-            return Turned(closed_problem(request.project, status), args=args)
+            return Rejected(closed_problem(request.project, status), args=args)
         if request.request_id is None:
             return admitted
         claim = self._claim(request, request.request_id, call_id, admitted.args_json)
@@ -93,13 +93,13 @@ class Admission:
 
     async def _new_or_repeated(
         self, request: CallRequest, args: dict[str, Json], args_json: bytes, claim: Claim
-    ) -> Admitted | Repeated | Turned:
+    ) -> Admitted | Repeated | Rejected:
         taken = await self._ledger.claimed(claim.agent_id, claim.request_id)
         if taken is None:
             return Admitted(request, args, args_json, claim)
         if taken[1] == claim.input_hash:
             return Repeated(taken[0], args)
-        return Turned(other_arguments(claim.request_id))
+        return Rejected(other_arguments(claim.request_id))
 
 
 def other_arguments(request_id: str) -> Problem:

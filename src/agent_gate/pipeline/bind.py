@@ -23,8 +23,8 @@ from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted
-from agent_gate.ports import Act, Binding, Clock, Hand, Ledger, Prepared, Secrets, Tools
-from agent_gate.sharing import ON_BEHALF_OF
+from agent_gate.ports import Act, Binding, Clock, Ledger, Prepared, RegisteredTool, Secrets, Tools
+from agent_gate.system.sharing import ON_BEHALF_OF
 
 _NO_STATE = ProjectState(0, None)
 
@@ -54,45 +54,47 @@ class Binder:
         `args_json` are the arguments' canonical bytes, where they are at hand.
         """
         ON_BEHALF_OF.set(request.agent.id)
-        hand = self._tools.find(request.tool)
-        if hand is None:
+        registered = self._tools.find(request.tool)
+        if registered is None:
             return self._tools.missing(request.tool)
         if None in args.values():
-            given, args = args, without_nulls(args, hand.nulls_absent)
+            given, args = args, without_nulls(args, registered.nulls_absent)
             args_json = args_json if args is given else None
-        wrong = hand.validate(args)
+        wrong = registered.validate(args)
         if wrong:
-            return Problem(2002, f"`{request.tool}`: {wrong}", arguments_named(hand.declaration.input_schema), "bind")
+            return Problem(
+                2002, f"`{request.tool}`: {wrong}", arguments_named(registered.declaration.input_schema), "bind"
+            )
         try:
-            if hand.normalise:
-                given, args = args, hand.normalise(args)
+            if registered.normalise:
+                given, args = args, registered.normalise(args)
                 args_json = args_json if args is given else None
             binding = (
-                await self._binding(request.tool, hand.bind(request, args, judge))
-                if hand.bind
-                else Binding(hand.sign(args))
+                await self._binding(request.tool, registered.bind(request, args, judge))
+                if registered.bind
+                else Binding(registered.sign(args))
             )
         except GateError as error:
-            return self._hidden(error.problem.at("bind"), args, hand.declaration)
+            return self._hidden(error.problem.at("bind"), args, registered.declaration)
         try:
-            now, transition = self._clock.now(), binding.transition or hand.transition
-            judged = judge.judged(hand.declaration)
+            now, transition = self._clock.now(), binding.transition or registered.transition
+            judged = judge.judged(registered.declaration)
             if state is None and (transition is not None or judged.needs_state):
                 state = await self._ledger.state(request.project)
-            aliases = _aliases(hand, args, binding, state or _NO_STATE)
-            call = self._bound(request, args, call_id, hand.declaration, binding, args_json, aliases)
-            charges = judge.charges(hand.declaration, now, request.run_id) if judge.counts else ()
+            aliases = _aliases(registered, args, binding, state or _NO_STATE)
+            call = self._bound(request, args, call_id, registered.declaration, binding, args_json, aliases)
+            charges = judge.charges(registered.declaration, now, request.run_id) if judge.counts else ()
             usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
             refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
             facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
-            if binding.look_further and judge.decide(call, facts, hand.declaration).decision is ALLOW:
+            if binding.look_further and judge.decide(call, facts, registered.declaration).decision is ALLOW:
                 binding = await self._binding(request.tool, binding.look_further())
                 facts = structs.replace(facts, found=binding.found)
-            act = binding.act or hand.act or _list_act(hand, judge, call, facts)
+            act = binding.act or registered.act or _list_act(registered, judge, call, facts)
             return Prepared(
                 call,
                 facts,
-                hand,
+                registered,
                 judged.declaration,
                 charges,
                 act,
@@ -107,15 +109,15 @@ class Binder:
             )
         except ToolError as error:  # what the ledger cannot do is no matter of this call
             _release(binding)
-            return self._hidden(error.problem.at("bind"), args, hand.declaration)
+            return self._hidden(error.problem.at("bind"), args, registered.declaration)
         except BaseException:
             _release(binding)
             raise
 
     def changes_state(self, tool: str) -> bool:
         """Whether a tool makes the project's next state, as far as its name tells."""
-        hand = self._tools.find(tool)
-        return hand is not None and hand.transition is not None and not hand.only_looks
+        registered = self._tools.find(tool)
+        return registered is not None and registered.transition is not None and not registered.only_looks
 
     @staticmethod
     async def _binding(tool: str, finding: Awaitable[Binding]) -> Binding:
@@ -137,8 +139,8 @@ class Binder:
 
     def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
         """What may be written down of the arguments of a call that was not bound; None where no tool says."""
-        hand = self._tools.find(tool)
-        return recorded_misfit(args, hand.declaration, self._secrets.keyed_hash) if hand else None
+        registered = self._tools.find(tool)
+        return recorded_misfit(args, registered.declaration, self._secrets.keyed_hash) if registered else None
 
     @staticmethod
     def _hidden(problem: Problem, args: Mapping[str, Json], declaration: ToolDeclaration) -> Problem:
@@ -210,20 +212,22 @@ class Binder:
         return False
 
 
-def _aliases(hand: Hand, args: Mapping[str, Json], binding: Binding, state: ProjectState) -> tuple[str, ...]:
+def _aliases(
+    registered: RegisteredTool, args: Mapping[str, Json], binding: Binding, state: ProjectState
+) -> tuple[str, ...]:
     """Where a call changes the state, they rest on the state as it is."""
-    if hand.bind is None:
-        return aliases_of(hand.declaration.name, args, state.document)
+    if registered.bind is None:
+        return aliases_of(registered.declaration.name, args, state.document)
     return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
 
 
-def _list_act(hand: Hand, judge: Judge, call: BoundCall, facts: Facts) -> Act | None:
-    list_act = hand.list_act
+def _list_act(registered: RegisteredTool, judge: Judge, call: BoundCall, facts: Facts) -> Act | None:
+    list_act = registered.list_act
     if list_act is None:
         return None
 
     def act(bound: BoundCall) -> Awaitable[Json]:
-        return list_act(bound, partial(judge.withheld, call, facts, hand.declaration))
+        return list_act(bound, partial(judge.withheld, call, facts, registered.declaration))
 
     return act
 

@@ -14,7 +14,7 @@ from agent_gate.toolkit.threads import JUDGING
 
 
 def decide(prepared: Prepared, judge: Judge) -> Verdict:
-    return judge.decide(prepared.call, prepared.facts, prepared.hand.declaration)
+    return judge.decide(prepared.call, prepared.facts, prepared.registered.declaration)
 
 
 async def decided(prepared: Prepared, judge: Judge) -> Verdict | Problem:

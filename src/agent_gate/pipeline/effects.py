@@ -48,7 +48,7 @@ class Effects:
             _log.warning("how the effect of call %s ended could not be recorded: %s", call.call_id, error)
 
     async def _act(self, prepared: Prepared, outcome: Outcome) -> tuple[Problem | None, Any]:
-        effect = prepared.hand.post_execution
+        effect = prepared.registered.post_execution
         assert effect is not None
         scope = asyncio.timeout(EFFECT_TIMEOUT_S)
         try:

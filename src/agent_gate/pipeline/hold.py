@@ -280,7 +280,9 @@ class Holder:
         if grant is None:
             return await self._ledger.commit(Work(question.project, drafts, resolves=resolve))
         drafts += (granted(grant, self._ids.salt()),)
-        return await self._ledger.commit(Work(question.project, drafts, resolves=resolve, beside=(GiveGrant(grant),)))
+        return await self._ledger.commit(
+            Work(question.project, drafts, resolves=resolve, side_tables=(GiveGrant(grant),))
+        )
 
 
 async def _told(news: Awaitable[None], question: Question) -> None:

@@ -18,7 +18,7 @@ from agent_gate.model.charge import Charge
 from agent_gate.model.codec import CodecError, canonical, compact, sha256_hex, weight
 from agent_gate.model.differences import difference
 from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.entry import Beside, Claim, Committed, ProjectState, StateRef, Work
+from agent_gate.model.entry import Claim, Committed, ProjectState, SideTableChange, StateRef, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import (
     OUTPUT_BYTES_MAX,
@@ -80,7 +80,7 @@ class Performer:
         started_at: float | None,
         kept: bytes | None = None,
         resolution: Mapping[str, str] | None = None,
-        beside: tuple[Beside, ...] = (),
+        side_tables: tuple[SideTableChange, ...] = (),
         stands_on: StateRef | None = None,
     ) -> Awaitable[Committed]:
         """Write the intent, with what was kept to undo the act, and reserve what the act will count against.
@@ -101,7 +101,7 @@ class Performer:
                 charges=charges,
                 stands_on=stands_on,
                 blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
-                beside=beside,
+                side_tables=side_tables,
                 undoes=prepared.undoes,
             )
         )
@@ -193,7 +193,7 @@ class Performer:
 
 
 def _ends_soon(prepared: Prepared, state: ProjectState) -> bool:
-    if not prepared.hand.is_brief:
+    if not prepared.registered.is_brief:
         return False
     return _size(state.document, state.encoded) + _size(dict(prepared.call.args), _encoded_args(prepared.call)) <= (
         TRANSITION_ON_LOOP_BYTES_MAX
@@ -213,7 +213,7 @@ def _transited(prepared: Prepared, state: ProjectState, schema: Mapping[str, Jso
     transition, args, document = prepared.transition, prepared.call.args, state.document
     assert transition is not None
     before = canonical(document) if state.encoded is None else state.encoded
-    if prepared.hand.is_brief:
+    if prepared.registered.is_brief:
         new = transition(orjson.loads(_encoded_args(prepared.call) or canonical(args)), document)
     else:
         new = transition(orjson.loads(orjson.dumps(args)), orjson.loads(before))
@@ -226,7 +226,7 @@ def _transited(prepared: Prepared, state: ProjectState, schema: Mapping[str, Jso
     problem = _unfit(new.state, after, schema)
     if problem:
         return Ending.failed(problem, acted=True)
-    value = new.state if prepared.hand.is_brief else orjson.loads(after)
+    value = new.state if prepared.registered.is_brief else orjson.loads(after)
     diff = tuple(_copied(difference(document, value)))
     return structs.replace(ending, next_state=NextState(after, value, sha256_hex(after), diff))
 

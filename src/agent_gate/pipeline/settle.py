@@ -13,11 +13,11 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.ending import Ending, NextState
 from agent_gate.model.entry import (
     GATE_PROJECT,
-    Beside,
     Claim,
     Committed,
     Draft,
     OutboxRow,
+    SideTableChange,
     StateChange,
     StateRef,
     Work,
@@ -45,7 +45,7 @@ class Settler:
         held: bool,
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
-        beside: tuple[Beside, ...],
+        side_tables: tuple[SideTableChange, ...],
         stands_on: StateRef | None,
     ) -> tuple[Outcome, Awaitable[Committed], str | None]:
         """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox.
@@ -73,9 +73,9 @@ class Settler:
         blobs: tuple[tuple[str, bytes], ...] = ()
         if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
             blobs = ((record.output_blob(call.call_id), output.encoded),)
-        outbox = self._outbox(prepared, outcome) if prepared.hand.post_execution else ()
+        outbox = self._outbox(prepared, outcome) if prepared.registered.post_execution else ()
         drafts: tuple[Draft, ...] = (draft,)
-        if prepared.hand.reverts and outcome.status is Status.SUCCESS:
+        if prepared.registered.reverts and outcome.status is Status.SUCCESS:
             drafts = (draft, record.reverted(call, outcome, self._ids.salt()))
         charges = prepared.charges if ending.acted and not opened else ()
         work = Work(
@@ -91,7 +91,7 @@ class Settler:
             unholds=call.call_id if held else None,
             outbox=outbox,
             blobs=blobs,
-            beside=beside,
+            side_tables=side_tables,
             undoes=prepared.undoes if ending.acted and not opened else None,
         )
         return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
@@ -147,14 +147,14 @@ class Settler:
         claim: Claim | None = None,
         held: bool = False,
         reserved: tuple[Charge, ...] = (),
-        beside: tuple[Beside, ...] = (),
+        side_tables: tuple[SideTableChange, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
         outcome = self.refusal(request, call_id, problem, started_at, args)
         draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
         project = request.project if admitted else GATE_PROJECT
         unholds = call_id if held else None
-        work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, beside=beside)
+        work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, side_tables=side_tables)
         return outcome, await self._ledger.commit(work)
 
     def refusal(

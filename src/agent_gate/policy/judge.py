@@ -48,7 +48,7 @@ REACHING = ("ha_call_service", "ha_activate_scene")
 """Tools whose calls may set off what their signatures cannot say."""
 OWN_RECORD = PermissionRule("gate.read(*)", "allow", "an agent may see what its own calls came to")
 """A rule of every policy: a deny rule overrules it, and nobody is asked whether an agent may have its answers."""
-_STANDINGS_MAX = 256
+_CALLER_LAYERS_MAX = 256
 """Of one tool; there are as many as sets of roles, times modes."""
 _VERDICTS_MAX = 1_024
 """Of one tool, kept for calls that are made again and again."""
@@ -184,25 +184,25 @@ class Judge:
         guard = self._ask_guard(bound, facts)
         if guard[0].decision is _ASK and rules[0].decision is _ALLOW:
             guard = Reason("guard", None, guard[0].rule, guard[0].text), None
-        standing = judged.standing(facts, policy, looking_is_reading=self.edition >= _LOOKING_IS_READING)
+        caller = judged.caller_layers(facts, policy, looking_is_reading=self.edition >= _LOOKING_IS_READING)
         charges = charges_for(policy, self._zone, facts.at, declaration.cost, declaration.name, bound.request.run_id)
         answers: list[layers.Answer] = [
             rules,
             guard,
-            standing.roles,
-            standing.confirmation,
-            standing.risk,
+            caller.roles,
+            caller.confirmation,
+            caller.risk,
             layers.preconditions(judged.preconditions, environment),
             layers.windows(policy.windows, environment.moment) if policy.windows else layers.nothing("windows"),
             layers.limits(charges, facts) if charges else layers.nothing("limits"),
-            standing.approvals,
+            caller.approvals,
         ]
         is_unruled = self._is_unruled(matches, guard, answers)
         if is_unruled:
             answers.append(self._unruled(bound.signatures, matches))
         if bound.aliases:
             answers += self._alias_answers(bound, environment, is_unruled)
-        return _verdict(answers, standing.requirement, facts)
+        return _verdict(answers, caller.requirement, facts)
 
     def _is_unruled(self, matches: Sequence[Match], guard: layers.Answer, answers: Sequence[layers.Answer]) -> bool:
         """Whether the base rests on the defaults: for one of the signatures neither a rule speaks nor the guard.
@@ -317,7 +317,7 @@ def strictest(verdicts: Sequence[Verdict]) -> Verdict:
     return verdicts[0] if len(verdicts) == 1 else max(verdicts, key=lambda verdict: _RANK[verdict.decision])
 
 
-class _Standing(NamedTuple):
+class _CallerLayers(NamedTuple):
     """The layers that look at nothing but the tool and who calls it, in which mode, confirmed or not."""
 
     roles: layers.Answer
@@ -331,8 +331,17 @@ class JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
     __slots__ = (
-        "_at_high_risk", "_once_confirmed", "_standings", "declaration", "given", "goes_by_names", "is_guarded",
-        "may_reach_beyond", "needs_state", "preconditions", "verdicts",
+        "_at_high_risk",
+        "_caller_layers",
+        "_once_confirmed",
+        "declaration",
+        "given",
+        "goes_by_names",
+        "is_guarded",
+        "may_reach_beyond",
+        "needs_state",
+        "preconditions",
+        "verdicts",
     )  # fmt: skip
 
     def __init__(
@@ -352,7 +361,7 @@ class JudgedTool:
         self.needs_state = needs_state or bool(self.preconditions)
         self.goes_by_names = goes_by_calls and not is_guarded and not self.preconditions
         self.may_reach_beyond = given.name in REACHING and declaration.risk is not Risk.HIGH
-        self._standings: dict[tuple[object, ...], _Standing] = {}
+        self._caller_layers: dict[tuple[object, ...], _CallerLayers] = {}
         self._at_high_risk: JudgedTool | None = None
         self._once_confirmed: JudgedTool | None = None
 
@@ -383,20 +392,22 @@ class JudgedTool:
         self.verdicts[question] = verdict
         return verdict
 
-    def standing(self, facts: Facts, policy: Policy, *, looking_is_reading: bool) -> _Standing:
+    def caller_layers(self, facts: Facts, policy: Policy, *, looking_is_reading: bool) -> _CallerLayers:
         """Kept, because the same few callers come again and again."""
         key = facts.roles, facts.mode, facts.confirmed
-        known = self._standings.get(key)
+        known = self._caller_layers.get(key)
         if known is None:
-            if len(self._standings) >= _STANDINGS_MAX:
-                self._standings.clear()
-            known = self._standings[key] = _standing(self.declaration, facts, policy, looking_is_reading)
+            if len(self._caller_layers) >= _CALLER_LAYERS_MAX:
+                self._caller_layers.clear()
+            known = self._caller_layers[key] = _judge_caller(self.declaration, facts, policy, looking_is_reading)
         return known
 
 
-def _standing(declaration: ToolDeclaration, facts: Facts, policy: Policy, looking_is_reading: bool) -> _Standing:
+def _judge_caller(
+    declaration: ToolDeclaration, facts: Facts, policy: Policy, looking_is_reading: bool
+) -> _CallerLayers:
     approvals, requirement = layers.approvals(policy.approvals, declaration, facts)
-    return _Standing(
+    return _CallerLayers(
         layers.roles(declaration, facts, policy.roles, looking_is_reading=looking_is_reading),
         layers.confirmation(declaration, facts),
         layers.risk(declaration, facts),

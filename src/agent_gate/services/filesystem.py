@@ -7,15 +7,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.bindings import files
-from agent_gate.bindings.copied_paths import CopiedPaths
-from agent_gate.bindings.copies import Copies
-from agent_gate.bindings.paths import PathResolver, Target
-from agent_gate.bindings.restoring import Cut, Remove, Restore, Restoring, Undoing
-from agent_gate.bindings.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
-from agent_gate.bindings.threads import FileThreads
-from agent_gate.bindings.workplace import start_of
-from agent_gate.bindings.writing import Holding, Writing
 from agent_gate.model.builtin import FS_READ, FS_WRITE
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.codec import sha256_hex
@@ -25,8 +16,17 @@ from agent_gate.model.policy import PathGuard
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
-from agent_gate.ports import Binding, Hand, Judge, Recorded
-from agent_gate.toolkit import make_hand
+from agent_gate.ports import Binding, Judge, Recorded, RegisteredTool
+from agent_gate.resolve import files
+from agent_gate.resolve.copied_paths import CopiedPaths
+from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.paths import PathResolver, Target
+from agent_gate.resolve.restoring import Cut, Remove, Restore, Restoring, Undoing
+from agent_gate.resolve.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
+from agent_gate.resolve.threads import FileThreads
+from agent_gate.resolve.workplace import start_of
+from agent_gate.resolve.writing import Holding, Writing
+from agent_gate.toolkit import make_registered_tool
 
 _UTF_8 = "utf-8"
 _THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
@@ -49,10 +49,10 @@ class FilesystemService:
     def tools(self) -> Sequence[ToolDeclaration]:
         return (FS_READ, FS_WRITE)
 
-    def hands(self) -> Sequence[Hand]:
+    def registered_tools(self) -> Sequence[RegisteredTool]:
         return [
-            make_hand(FS_READ, self.name, bind=self._bind_read),
-            make_hand(FS_WRITE, self.name, bind=self._bind_write, undo=self._bind_undo),
+            make_registered_tool(FS_READ, self.name, bind=self._bind_read),
+            make_registered_tool(FS_WRITE, self.name, bind=self._bind_write, undo=self._bind_undo),
         ]
 
     async def start(self) -> None: ...

@@ -9,8 +9,8 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PAGE_LIMIT
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Hand, PastStates
-from agent_gate.toolkit import make_hand
+from agent_gate.ports import PastStates, RegisteredTool
+from agent_gate.toolkit import make_registered_tool
 
 
 class RecordService:
@@ -23,14 +23,14 @@ class RecordService:
     def tools(self) -> Sequence[ToolDeclaration]:
         return (*PAST_STATE_TOOLS, GATE_READ)
 
-    def hands(self) -> Sequence[Hand]:
+    def registered_tools(self) -> Sequence[RegisteredTool]:
         ways = {
             STATE_AT.name: self._state_at,
             STATE_HISTORY.name: self._state_history,
             STATE_DIFF.name: self._state_diff,
             GATE_READ.name: _give_leave,
         }
-        return [make_hand(tool, self.name, act=ways[tool.name]) for tool in self.tools()]
+        return [make_registered_tool(tool, self.name, act=ways[tool.name]) for tool in self.tools()]
 
     async def start(self) -> None: ...
 

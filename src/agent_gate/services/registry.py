@@ -9,7 +9,7 @@ from agent_gate.model.errors import ConfigError, ExecutionError, Problem
 from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import Json
-from agent_gate.ports import Hand, ServiceHandler
+from agent_gate.ports import RegisteredTool, ServiceHandler
 
 LOOK = "see the list of tools"
 TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
@@ -19,32 +19,32 @@ TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
 class ToolRegistry:
     """Hands by name; a name is taken once."""
 
-    def __init__(self, hands: Iterable[Hand] = ()) -> None:
-        self._hands: dict[str, Hand] = {}
-        for hand in hands:
-            self.add(hand)
+    def __init__(self, registered_tools: Iterable[RegisteredTool] = ()) -> None:
+        self._registered: dict[str, RegisteredTool] = {}
+        for registered in registered_tools:
+            self.add(registered)
 
-    def add(self, hand: Hand) -> None:
-        name = hand.declaration.name
-        if name in self._hands:
+    def add(self, registered: RegisteredTool) -> None:
+        name = registered.declaration.name
+        if name in self._registered:
             raise ConfigError(
-                f"two tools are called `{name}`, of `{self._hands[name].service}` and `{hand.service}`",
+                f"two tools are called `{name}`, of `{self._registered[name].service}` and `{registered.service}`",
                 suggestion="rename one of them",
             )
-        self._hands[name] = hand
+        self._registered[name] = registered
 
-    def find(self, name: str) -> Hand | None:
-        return self._hands.get(name)
+    def find(self, name: str) -> RegisteredTool | None:
+        return self._registered.get(name)
 
     def missing(self, name: str) -> Problem:
         """Why there is no such hand, and which one was probably meant."""
         problem = missing(name).problem.at("bind")
         if problem.code != ExecutionError.default_code:
             return problem
-        return replace(problem, suggestion=did_you_mean(name, (*self._hands, *TOOL_SERVICE_MAP), LOOK))
+        return replace(problem, suggestion=did_you_mean(name, (*self._registered, *TOOL_SERVICE_MAP), LOOK))
 
-    def all(self) -> Sequence[Hand]:
-        return list(self._hands.values())
+    def all(self) -> Sequence[RegisteredTool]:
+        return list(self._registered.values())
 
 
 def missing(name: str) -> ExecutionError:

@@ -12,7 +12,7 @@ from agent_gate.model.secrecy import HIDDEN
 from agent_gate.model.tool import Json
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards.urls import parse_url
-from agent_gate.ports import Hand, HttpRequest
+from agent_gate.ports import HttpRequest, RegisteredTool
 
 NAME = "http.request"
 HTTP_REQUEST = replace(
@@ -25,8 +25,8 @@ UNSEEN = {"unseen": True}
 """In place of a body that follows the request and was not shown here."""
 
 
-def request_hand() -> Hand:
-    return Hand(HTTP_REQUEST, "requests", lambda _: None, _signatures)
+def request_tool() -> RegisteredTool:
+    return RegisteredTool(HTTP_REQUEST, "requests", lambda _: None, _signatures)
 
 
 def _signatures(args: Mapping[str, Json]) -> tuple[str, ...]:

@@ -17,25 +17,25 @@ from agent_gate.model.record import outcome_of, output_blob, undo_blob
 from agent_gate.model.taking_back import Drifted, taken_back
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.state_aliases import aliases_of_change
-from agent_gate.ports import Binding, Hand, Judge, Ledger, NewState, Recorded, Transition
-from agent_gate.toolkit import make_hand
+from agent_gate.ports import Binding, Judge, Ledger, NewState, Recorded, RegisteredTool, Transition
+from agent_gate.toolkit import make_registered_tool
 
 
 class RevertService:
     name = "revert"
     dependencies: Sequence[str] = ("state",)
 
-    def __init__(self, ledger: Ledger, find: Callable[[str], Hand | None] = lambda _: None) -> None:
+    def __init__(self, ledger: Ledger, find: Callable[[str], RegisteredTool | None] = lambda _: None) -> None:
         """`find` leads from a tool's name to its hand, which may know how to undo its calls."""
         self._ledger, self._find = ledger, find
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return (STATE_REVERT, GATE_REVERT)
 
-    def hands(self) -> Sequence[Hand]:
+    def registered_tools(self) -> Sequence[RegisteredTool]:
         return [
-            make_hand(STATE_REVERT, self.name, bind=self._bind_snapshot, reverts=True),
-            make_hand(GATE_REVERT, self.name, bind=self._bind_call, reverts=True),
+            make_registered_tool(STATE_REVERT, self.name, bind=self._bind_snapshot, reverts=True),
+            make_registered_tool(GATE_REVERT, self.name, bind=self._bind_call, reverts=True),
         ]
 
     async def start(self) -> None: ...
@@ -77,12 +77,12 @@ class RevertService:
         if earlier := await self._ledger.undone(request.project, call_id):
             raise GateError.of(earlier.problem)
         tool, recorded = await self._told(call_id, entries, outcome)
-        hand = self._find(tool)
-        if hand and hand.undo and recorded:
-            inner = await hand.undo(recorded, judge)
+        registered = self._find(tool)
+        if registered and registered.undo and recorded:
+            inner = await registered.undo(recorded, judge)
             signatures = (f"gate.revert({call_id})", *inner.signatures)
             return replace(inner, signatures=signatures, resources={"call_id": call_id, **inner.resources})
-        if hand is None and outcome.snapshot_id is None:
+        if registered is None and outcome.snapshot_id is None:
             raise ToolError(
                 f"call `{call_id}` was one of `{tool}`, which is not a tool here",
                 code=2002,

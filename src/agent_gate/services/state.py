@@ -11,8 +11,8 @@ from agent_gate.policy import pointers
 from agent_gate.policy.documents import ABSENT, Place, child_of, place_of, value_at
 from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
-from agent_gate.ports import Hand, NewState
-from agent_gate.toolkit import make_hand
+from agent_gate.ports import NewState, RegisteredTool
+from agent_gate.toolkit import make_registered_tool
 
 
 class StateService:
@@ -22,10 +22,10 @@ class StateService:
     def tools(self) -> Sequence[ToolDeclaration]:
         return STATE_TOOLS
 
-    def hands(self) -> Sequence[Hand]:
+    def registered_tools(self) -> Sequence[RegisteredTool]:
         ways = {"state.get": _get, "state.set": _set, "state.delete": _delete, "state.patch": _patch}
         return [
-            make_hand(
+            make_registered_tool(
                 tool,
                 self.name,
                 transition=ways[tool.name],

@@ -14,8 +14,8 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, Hand, Judge
-from agent_gate.toolkit.hands import kinds_of, make_hand
+from agent_gate.ports import Binding, Judge, RegisteredTool
+from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.threads import POOL
 
 _ANYTHING: Mapping[str, Json] = {}
@@ -69,7 +69,7 @@ class Tool(ABC):
         """Execute the tool with given arguments."""
 
 
-def hand_of_tool(tool: Tool, working_dir: str) -> Hand:
+def registered_class(tool: Tool, working_dir: str) -> RegisteredTool:
     name = getattr(tool, "name", None)
     if not isinstance(name, str):
         raise TypeError(f"{type(tool).__name__} has no name: give the class a `name`")
@@ -101,7 +101,7 @@ def hand_of_tool(tool: Tool, working_dir: str) -> Hand:
 
         return Binding(signatures_for(declaration, args), act=act)
 
-    return make_hand(declaration, "own", bind=bind)
+    return make_registered_tool(declaration, "own", bind=bind)
 
 
 def _data(name: str, output: object) -> Json:

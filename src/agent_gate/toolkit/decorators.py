@@ -11,8 +11,8 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, Hand, Judge, NewState, Recorded
-from agent_gate.toolkit.hands import kinds_of, make_hand
+from agent_gate.ports import Binding, Judge, NewState, Recorded, RegisteredTool
+from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.schemas import schema_of
 from agent_gate.toolkit.threads import POOL
 
@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Undo = Callable[[dict[str, Json], Json], Any]
 """Takes the recorded arguments and the result of the call that is to be undone."""
 
-HANDS: Final = "__agent_gate_hand__"
+REGISTERED: Final = "__agent_gate_hand__"
 """Where a decorated function carries its hand."""
 
 
@@ -63,14 +63,14 @@ def tool(
         def act(bound: BoundCall) -> Awaitable[Json]:
             return call(**bound.args)
 
-        hand = make_hand(
+        registered = make_registered_tool(
             declaration,
             "own",
             act=act,
             post_execution=_effect(post_execution),
             undo=_undoing(declaration, undo, call) if undo else None,
         )
-        setattr(function, HANDS, hand)
+        setattr(function, REGISTERED, registered)
         return function
 
     return decorate
@@ -112,16 +112,18 @@ def transition(
             tuple(preconditions),
             timeout_s=timeout_s,
         )
-        hand = make_hand(declaration, "own", transition=_pure(function), post_execution=_effect(post_execution))
-        setattr(function, HANDS, hand)
+        registered = make_registered_tool(
+            declaration, "own", transition=_pure(function), post_execution=_effect(post_execution)
+        )
+        setattr(function, REGISTERED, registered)
         return function
 
     return decorate
 
 
-def hand_of_function(function: object) -> Hand | None:
-    hand = getattr(function, HANDS, None)
-    return hand if isinstance(hand, Hand) else None
+def registered_function(function: object) -> RegisteredTool | None:
+    registered = getattr(function, REGISTERED, None)
+    return registered if isinstance(registered, RegisteredTool) else None
 
 
 def _declaration(

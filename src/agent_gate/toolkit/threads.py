@@ -12,7 +12,7 @@ from typing import Any
 
 from agent_gate.model.limits import BLOCKING_THREADS_MAX, JUDGING_THREADS_MAX, PLACE_WAIT_S, TRANSITION_THREADS_MAX
 from agent_gate.model.tool import Json
-from agent_gate.sharing import Places
+from agent_gate.system.sharing import Places
 
 
 class BlockingPool:

@@ -140,7 +140,7 @@ async def test_two_people_agree_on_two_phones(tmp_path: Path, running: Running, 
 async def test_what_is_answered_elsewhere_is_taken_off_every_phone(people: AtHome, acts: list[str]) -> None:
     call_id, _ = await people.ask()
     await people.notification(call_id, GUEST)
-    await people.hall.desk.answer(call_id, approve=True, by=BOB)
+    await people.context.approvals.answer(call_id, approve=True, by=BOB)
     await people.cleared(call_id)
     await until(lambda: acts == ["hi"])
 
@@ -164,7 +164,7 @@ async def test_a_question_that_was_changed_behind_the_gates_back_is_taken_off_an
     people: AtHome, acts: list[str]
 ) -> None:
     call_id, shown = await people.ask("pay 1")
-    with closing(sqlite3.connect(people.hall.db)) as connection, connection:
+    with closing(sqlite3.connect(people.context.db)) as connection, connection:
         connection.execute(
             "UPDATE pending_requests SET question = replace(question, 'pay 1', 'pay 9'),"
             " args = replace(args, 'pay 1', 'pay 9') WHERE call_id = ?",
@@ -172,7 +172,7 @@ async def test_a_question_that_was_changed_behind_the_gates_back_is_taken_off_an
         )
     people.press(shown, "Allow")
     await people.turned_away()
-    await people.approvals.ask((await people.hall.desk.questions())[0].question)
+    await people.approvals.ask((await people.context.approvals.questions())[0].question)
     await people.cleared(call_id)
     assert acts == []
 

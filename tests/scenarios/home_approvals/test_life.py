@@ -92,7 +92,7 @@ async def test_questions_for_which_there_is_no_room_follow_as_others_end(
     third = (await people.call({"text": "3"}, wait=False)).call_id
     await until(lambda: people.approvals._board.left_out)
     assert len(people.shown()) == 2
-    await people.hall.desk.answer(first, approve=False, by=ANNA)
+    await people.context.approvals.answer(first, approve=False, by=ANNA)
     await people.notification(third)
     assert len(people.shown()) == 2
 

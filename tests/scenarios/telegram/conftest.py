@@ -32,6 +32,6 @@ def acts() -> list[str]:
 async def chat(
     tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Chat]:
-    monkeypatch.setattr("agent_gate.pipeline.tally.SUMMARY_INTERVAL_S", 0.005)
+    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
     async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
         yield chat

@@ -64,7 +64,7 @@ async def test_a_grant_lets_the_same_call_pass_again(chat: Chat, acts: list[str]
 
     assert again.status.value == "success"
     assert acts == ["hi", "hi"]
-    assert [grant.given_by for grant in await chat.hall.desk.grants()] == ["anna"]
+    assert [grant.given_by for grant in await chat.context.approvals.grants()] == ["anna"]
 
 
 async def test_a_quorum_of_two_shows_who_has_agreed(tmp_path: Path, api: BotApi, acts: list[str]) -> None:
@@ -105,14 +105,14 @@ async def test_a_question_that_is_put_again_under_a_stricter_policy_shows_what_i
 async def test_progress_at_another_door_shows_in_the_message(tmp_path: Path, api: BotApi, acts: list[str]) -> None:
     async with a_chat(tmp_path, api, sender(acts), policy=TWO_MUST_AGREE) as chat:
         call_id, _ = await chat.ask()
-        await chat.hall.desk.answer(call_id, approve=True, by=ANNA)
+        await chat.context.approvals.answer(call_id, approve=True, by=ANNA)
         await api.until(lambda: api.count("Approvals: 1 of 2: anna"))
 
 
 @pytest.mark.parametrize("verb", [True, False])
 async def test_an_answer_at_another_door_closes_the_message(chat: Chat, verb: bool) -> None:
     call_id, _ = await chat.ask()
-    await chat.hall.desk.answer(call_id, approve=verb, by=ANNA)
+    await chat.context.approvals.answer(call_id, approve=verb, by=ANNA)
     closed = await chat.closed(call_id, "Allowed by anna at" if verb else "Denied by anna at")
     assert not closed.buttons
 
@@ -125,7 +125,7 @@ async def test_expiry_closes_the_message(chat: Chat, clock: HandClock) -> None:
 
 
 async def test_a_withdrawn_call_closes_the_message(chat: Chat) -> None:
-    agent = chat.hall.identities.agents["bot"]
+    agent = chat.context.identities.agents["bot"]
     request = CallRequest(agent, "mail.send", {"text": "hi"}, request_id="r1", wait=False, door="http")
     call_id = (await chat.gate.submit(request)).call_id
     await chat.api.message(call_id)
@@ -229,7 +229,7 @@ async def test_a_late_press_is_refused_recorded_and_the_message_says_expired(
 async def test_a_call_that_is_too_long_can_only_be_denied_here(chat: Chat, acts: list[str]) -> None:
     call_id, message = await chat.ask("a" * 5_000)
     assert "too long to be shown here in full" in message.text
-    assert f"http://127.0.0.1:{chat.hall.config.gateway.port}/console" in message.text
+    assert f"http://127.0.0.1:{chat.context.config.gateway.port}/console" in message.text
     assert list(message.buttons) == ["Deny"]
     await chat.press(message, "Deny")
     await chat.closed(call_id, "Denied by anna")
@@ -238,7 +238,7 @@ async def test_a_call_that_is_too_long_can_only_be_denied_here(chat: Chat, acts:
 
 async def test_not_even_a_genuine_seal_allows_what_was_not_shown_in_full(chat: Chat, acts: list[str]) -> None:
     call_id, message = await chat.ask("a" * 5_000)
-    found = await chat.hall.desk.question(call_id)
+    found = await chat.context.approvals.question(call_id)
     assert found is not None
     data = Seals(chat.gate.secrets.keyed_hash).data(Verb.ALLOW, found.question)
     told = await chat.press(message, "", data=data)

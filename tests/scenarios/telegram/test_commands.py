@@ -32,7 +32,7 @@ async def test_an_admin_pauses_and_resumes_in_the_chat(chat: Chat) -> None:
     assert (await chat.call({"text": "hi"})).error.code == 1017  # type: ignore[union-attr]
     await chat.api.say("/resume", user_id=ANNA_ID)
     await chat.api.message("Resumed.")
-    assert not await chat.hall.desk.paused()
+    assert not await chat.context.approvals.paused()
 
 
 async def test_commands_of_others_and_elsewhere_are_not_answered(chat: Chat) -> None:
@@ -42,7 +42,7 @@ async def test_commands_of_others_and_elsewhere_are_not_answered(chat: Chat) -> 
     await chat.api.say("/pause", user_id=BOB_ID)
     await chat.api.message("Only an admin may /pause.")
     assert chat.api.count() == 1
-    assert not await chat.hall.desk.paused()
+    assert not await chat.context.approvals.paused()
     await chat.refused_at_door(f"telegram:{STRANGER_ID}")
 
 
@@ -57,10 +57,10 @@ async def test_who_sets_the_bot_up_reads_the_numbers_in_the_log(chat: Chat, capl
 
 
 async def test_an_old_command_is_not_obeyed(chat: Chat) -> None:
-    await chat.hall.desk.pause(ANNA)
+    await chat.context.approvals.pause(ANNA)
     await chat.api.say("/resume", user_id=ANNA_ID, ago_s=301)
     await chat.api.message("came too late")
-    assert await chat.hall.desk.paused()
+    assert await chat.context.approvals.paused()
 
 
 async def test_what_has_no_effect_says_so(chat: Chat) -> None:
@@ -83,7 +83,7 @@ async def test_a_question_is_shown_again_also_where_the_old_message_is_gone(chat
     call_id, old = await chat.ask()
     del chat.api.messages[old.message_id]
     chat.api.drop("sendMessage", times=2)  # the reply, which is lost, and the first attempt to show it again
-    await chat.hall.desk.pause(ANNA)
+    await chat.context.approvals.pause(ANNA)
     await chat.api.say("/pending", user_id=ANNA_ID)
     again = await chat.api.message(call_id)
     assert "Deny" in again.buttons

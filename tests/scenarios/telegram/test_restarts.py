@@ -60,7 +60,7 @@ async def test_an_approval_that_nobody_can_perform_yet_does_not_say_that_it_was_
 async def test_the_deadline_of_a_question_that_nobody_holds_closes_its_message(
     tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.lookout.MESSAGE_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.01)
     monkeypatch.setattr("agent_gate.doors.telegram.board.TELEGRAM_OVERDUE_S", 0.05)
     async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
         call_id, _ = await chat.ask()
@@ -75,7 +75,7 @@ async def test_an_answer_on_its_way_when_the_deadline_passes_is_not_called_expir
     chat: Chat, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The yes was given in time, and is recorded after the deadline."""
-    monkeypatch.setattr("agent_gate.doors.lookout.MESSAGE_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.01)
     call_id, _ = await chat.ask()
     let_go, recorded, commit = asyncio.Event(), asyncio.Event(), chat.gate.ledger.commit
 
@@ -89,7 +89,7 @@ async def test_an_answer_on_its_way_when_the_deadline_passes_is_not_called_expir
         return committed
 
     monkeypatch.setattr(chat.gate.ledger, "commit", slow)
-    answer = asyncio.create_task(chat.hall.desk.answer(call_id, approve=True, by=ANNA))
+    answer = asyncio.create_task(chat.context.approvals.answer(call_id, approve=True, by=ANNA))
     await asyncio.sleep(0.02)
     clock.advance(901)
     await chat.closed(call_id, "Expired at 2026-03-04 12:15:00 UTC: no answer is recorded.")

@@ -77,10 +77,10 @@ class Story:
             await self.api.press(message, label, user_id=user_id, times=self._random.choice((1, 1, 2)))
 
     async def _answer_elsewhere(self) -> None:
-        if questions := await self.chat.hall.desk.questions():
+        if questions := await self.chat.context.approvals.questions():
             call_id = self._random.choice(questions).question.call_id
             with suppress(GateError):  # a press may be faster
-                await self.chat.hall.desk.answer(call_id, approve=self._random.random() < 0.5, by=ANNA)
+                await self.chat.context.approvals.answer(call_id, approve=self._random.random() < 0.5, by=ANNA)
 
     def _disturb(self) -> None:
         method = self._random.choice(METHODS)

@@ -49,7 +49,7 @@ async def test_a_question_that_is_asked_while_telegram_is_away_is_shown_when_it_
 async def test_what_ended_while_telegram_was_away_is_not_left_open(chat: Chat) -> None:
     await chat.api.go_down()
     outcome = await soon(chat.call({"text": "hi"}, wait=False))
-    await chat.hall.desk.answer(outcome.call_id, approve=False, by=ANNA)
+    await chat.context.approvals.answer(outcome.call_id, approve=False, by=ANNA)
     await until(lambda: "Telegram cannot be reached" in chat.messenger.trouble)
     chat.api.is_down = False
     await chat.ask("another")
@@ -161,7 +161,7 @@ async def test_telegram_that_hangs_delays_no_call(
         call = asyncio.create_task(chat.call({"text": "hi"}))
         await until(lambda: rows(chat.gate, "SELECT * FROM pending_requests"))
         (question,) = await chat.gate.ledger.questions()
-        await chat.hall.desk.answer(question.call_id, approve=True, by=ANNA)
+        await chat.context.approvals.answer(question.call_id, approve=True, by=ANNA)
         assert (await soon(call)).status.value == "success"
 
 

@@ -24,8 +24,8 @@ SERVER = "The process that asked is gone. If you allow it, this server performs 
 
 @pytest.fixture(autouse=True)
 def _looks_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.lookout.MESSAGE_LOOK_INTERVAL_S", 0.01)
-    monkeypatch.setattr("agent_gate.doors.lookout.MESSAGE_LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_INTERVAL_S", 0.01)
+    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.05)
 
 
 def a_call(*, wait: bool = True) -> CallRequest:

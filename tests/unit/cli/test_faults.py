@@ -9,7 +9,7 @@ import pytest
 
 from agent_gate.__main__ import main
 from agent_gate.doors.cli import faults, program
-from agent_gate.doors.wire import Exit, exit_of_decision, exit_of_outcome, exit_of_problem
+from agent_gate.doors.codes import Exit, exit_of_decision, exit_of_outcome, exit_of_problem
 from agent_gate.model.errors import NAMES, ConfigError, GateError, Problem
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.verdict import Decision

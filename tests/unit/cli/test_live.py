@@ -11,7 +11,7 @@ from rich.console import Console
 from agent_gate import Outcome
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.live import LiveView
-from agent_gate.doors.cli.moving import Moving, clock_time
+from agent_gate.doors.cli.progress_bar import ProgressBar, clock_time
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import PlanStep
@@ -109,7 +109,7 @@ def test_a_long_name_leaves_room_for_the_time(
     assert (len(line) <= 60, line.endswith(" more  1.0 s")) == (True, True)
 
 
-def drawn(moving: Moving) -> str:
+def drawn(moving: ProgressBar) -> str:
     console = Console(file=io.StringIO(), width=100)
     console.print(moving._drawn())
     file = console.file
@@ -120,7 +120,7 @@ def drawn(moving: Moving) -> str:
 def test_the_foot_tells_how_far_the_run_is_and_what_runs_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    moving = Moving(Console(file=io.StringIO()), "my plan", 3)
+    moving = ProgressBar(Console(file=io.StringIO()), "my plan", 3)
     moving.begin_step("step 1 of 3  fs.read")
     moving.end_step()
     now = 1065.0

@@ -13,7 +13,7 @@ import pytest
 
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.services.contacts import ContactsService
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from tests.unit.cli.conftest import Command, Said
 
 TOKEN = "made-up-for-a-test"

@@ -17,7 +17,7 @@ from agent_gate.config.coercion import coerce
 from agent_gate.config.places import field_name, value_at
 from agent_gate.config.problems import check_schema, with_environment
 from agent_gate.config.yaml_file import Document
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.unit.config.fields import Known, file_with, leaves
 
 NUMERIC = [

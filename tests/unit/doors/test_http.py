@@ -10,6 +10,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from agent_gate.doors.codes import http_status_of_problem
 from agent_gate.doors.http import (
     SECURITY_HEADERS,
     Doorkeeper,
@@ -22,7 +23,6 @@ from agent_gate.doors.http import (
     problem_response,
 )
 from agent_gate.doors.identity import Identities
-from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import NAMES, GateError, Problem, ToolError

@@ -12,7 +12,7 @@ import pytest
 
 from agent_gate import Agent, Gate, Outcome
 from agent_gate.doors.mcp.calls import Calls
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.mailbox import Mailbox
 from agent_gate.model.errors import ToolError
 from agent_gate.model.outcome import Status
 from tests.gates import ANNA, ASK_ALL, HandClock, a_gate, code_of, entries, rows, sender, soon, until

@@ -104,7 +104,7 @@ async def test_another_policy_changes_the_list_and_the_client_is_told(tmp_path: 
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: [{pattern: '*', action: allow}]")
     with (
-        patch("agent_gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005),
+        patch("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005),
         patch("agent_gate.doors.mcp.door.POLICY_POLL_INTERVAL_S", 0.005),
     ):
         async with (

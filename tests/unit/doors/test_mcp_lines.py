@@ -153,8 +153,8 @@ def test_what_is_no_message_is_answered_with_an_error(line: bytes | TooLong, cod
 def test_nothing_but_the_protocol_reaches_standard_output() -> None:
     program = """
 import os, subprocess, sys
-from agent_gate.doors.mcp.stdio import wire
-with wire() as (reading, writing):
+from agent_gate.doors.mcp.stdio import protocol_pipes
+with protocol_pipes() as (reading, writing):
     print("stray", flush=True)
     os.write(1, b"raw\\n")
     subprocess.run([sys.executable, "-c", "print('child', repr(input()))"], stderr=subprocess.DEVNULL)

@@ -52,8 +52,8 @@ async def test_who_asks_for_an_approved_call_whose_process_is_gone_is_told_to_ma
 def test_what_was_printed_does_not_reach_the_client_at_the_end_either() -> None:
     program = (
         "import os\n"
-        "from agent_gate.doors.mcp.stdio import wire\n"
-        "with wire() as (_, writing):\n"
+        "from agent_gate.doors.mcp.stdio import protocol_pipes\n"
+        "with protocol_pipes() as (_, writing):\n"
         "    print('printed and not flushed')\n"
         "    os.write(writing, b'protocol')\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_gate.doors.wire import Rpc, rpc_of_outcome, rpc_of_problem
+from agent_gate.doors.codes import Rpc, rpc_of_outcome, rpc_of_problem
 from agent_gate.model.errors import NAMES, Problem
 from agent_gate.model.outcome import Outcome, Status
 

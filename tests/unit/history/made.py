@@ -14,7 +14,7 @@ from agent_gate.history.projects import Projects
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.plan import Plan, PlanStep
-from agent_gate.system import RandomIds
+from agent_gate.system.clock import RandomIds
 
 START = 1_800_000_000.0
 IDS = RandomIds()

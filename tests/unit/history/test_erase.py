@@ -200,7 +200,7 @@ async def test_retaining_forgets_entities_of_a_home_that_were_captured_before(tm
             EntityRow(f"light.{name}", "pass phrase" if age else "on", "{}", "x", iso(now - age * DAY_S))
             for name, age in (("old", 31), ("young", 0))
         ]
-        await gate.ledger.commit(Work("_gate", beside=(KeepEntities(tuple(rows)),)))
+        await gate.ledger.commit(Work("_gate", side_tables=(KeepEntities(tuple(rows)),)))
         assert await keep(gate, 30) == Erased(0, 0, (), 0, entities=1)
         assert await gate.ledger.entity_snapshot() == rows[1:]
         assert holds(tmp_path, b"pass phrase") == []

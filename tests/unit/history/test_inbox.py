@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Gate, tool
-from agent_gate.desk import Desk
+from agent_gate.gate.approvals import Approvals
 from agent_gate.history import inbox
 from agent_gate.ledger.reader import open_reader
 from tests.gates import ANNA, ASK_ALL, BOB, HandClock, a_gate, approve, deny, outcome_of, pending
@@ -32,7 +32,7 @@ async def test_the_mark_changes_with_every_question_approval_and_switch_and_with
         await approve(gate, question, ANNA)
         marks.append(mark(gate, db))
         await gate.call("state.get", path="/nothing", wait=False)
-        await Desk(gate).pause(ANNA)
+        await Approvals(gate).pause(ANNA)
         marks.append(mark(gate, db))
         assert mark(gate, db) == marks[-1]
         await deny(gate, question, BOB)

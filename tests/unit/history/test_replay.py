@@ -18,10 +18,13 @@ from agent_gate.history.replay import Difference, NotRecomputed, replay_transiti
 from agent_gate.ledger.reader import open_reader
 from agent_gate.ports import NewState, Transition
 from agent_gate.services.state import StateService
-from agent_gate.toolkit import hand_of
+from agent_gate.toolkit import registered_tool
 from tests.unit.history.made import ANNA, Made, count_up, erase, gate_at
 
-TRANSITIONS = {hand.declaration.name: hand.transition for hand in (*StateService().hands(), hand_of(count_up))}
+TRANSITIONS = {
+    registered.declaration.name: registered.transition
+    for registered in (*StateService().registered_tools(), registered_tool(count_up))
+}
 
 KEYS = st.sampled_from(["a", "b", "n", "a.b", "/b/0", "", "state_version"])
 NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)

@@ -14,7 +14,7 @@ from agent_gate.ledger.migrate import HEADS, named
 from agent_gate.ledger.reader import one_moment, open_reader, row_of, rows_of
 from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.errors import StorageError
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 
 
 def make_ledger(path: Path) -> None:

@@ -19,7 +19,7 @@ from agent_gate.ledger.sqlite import SqliteLedger
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.record import INLINE_DATA_BYTES_MAX
 from agent_gate.model.tool import Json
-from agent_gate.system import RandomIds, SystemClock
+from agent_gate.system.clock import RandomIds, SystemClock
 from tests.gates import (
     HandClock,
     Row,

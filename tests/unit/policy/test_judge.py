@@ -393,4 +393,4 @@ def test_what_is_kept_of_callers_is_bounded_too() -> None:
     judge, declaration = judge_of({"rules": [ALLOW]}), tool()
     for number in range(600):
         judge.decide(bound_call(declaration), facts(roles=(f"role-{number}",)), declaration)
-        assert 0 < len(judge.judged(declaration)._standings) <= 256
+        assert 0 < len(judge.judged(declaration)._caller_layers) <= 256

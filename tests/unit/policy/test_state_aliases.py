@@ -44,7 +44,7 @@ CALLS = st.one_of(
     st.builds(lambda path: ("state.delete", {"path": path}), POINTERS),
     st.builds(lambda patch: ("state.patch", {"patch": patch}), st.lists(OPERATIONS, min_size=1, max_size=4)),
 )
-TRANSITIONS = {hand.declaration.name: hand.transition for hand in StateService().hands()}
+TRANSITIONS = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
 
 
 def written_out(value: Json, path: str = "") -> dict[str, object]:

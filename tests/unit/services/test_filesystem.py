@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from agent_gate.bindings.paths import PathResolver
 from agent_gate.config import load_policy
 from agent_gate.model.call import Agent, BoundCall, CallRequest
 from agent_gate.model.errors import GateError, ToolError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Hand, Recorded
+from agent_gate.ports import Binding, Recorded, RegisteredTool
+from agent_gate.resolve.paths import PathResolver
 from agent_gate.services.filesystem import FilesystemService, bind_for_check
 from tests.gates import soon
 
@@ -37,9 +37,9 @@ def work(tmp_path: Path) -> Iterator[Path]:
     assert set(os.listdir("/proc/self/fd")) - before == set()
 
 
-def hand(work: Path, tool: str) -> Hand:
+def registered(work: Path, tool: str) -> RegisteredTool:
     service = FilesystemService(PathResolver(str(work)))
-    return next(hand for hand in service.hands() if hand.declaration.name == tool)
+    return next(registered for registered in service.registered_tools() if registered.declaration.name == tool)
 
 
 def the_call(tool: str, args: dict[str, Json], binding: Binding) -> BoundCall:
@@ -48,7 +48,7 @@ def the_call(tool: str, args: dict[str, Json], binding: Binding) -> BoundCall:
 
 
 async def bound(work: Path, tool: str, **args: Json) -> Binding:
-    of_tool = hand(work, tool)
+    of_tool = registered(work, tool)
     assert of_tool.bind is not None
     wrong = of_tool.validate(args)
     assert wrong is None, wrong
@@ -188,12 +188,12 @@ async def test_what_cannot_be_done_is_said(work: Path, tool: str, args: dict[str
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_by_the_schema(work: Path, args: dict[str, Any]) -> None:
-    assert hand(work, "fs.read").validate(args)
-    assert hand(work, "fs.write").validate({"content": "", **args})
+    assert registered(work, "fs.read").validate(args)
+    assert registered(work, "fs.write").validate({"content": "", **args})
 
 
 def test_a_write_needs_content_and_knows_two_modes(work: Path) -> None:
-    validate = hand(work, "fs.write").validate
+    validate = registered(work, "fs.write").validate
     assert validate({"path": "a"})
     assert validate({"path": "a", "content": "", "mode": "truncate"})
     assert validate({"path": "a", "content": "", "mode": "append", "create_dirs": True, "encoding": "utf-8"}) is None
@@ -260,7 +260,7 @@ async def test_a_file_that_grew_since_it_was_judged_is_not_appended_to_beyond_th
 
 async def test_a_read_of_what_is_not_in_memory_goes_through_a_thread(work: Path) -> None:
     slow = PathResolver(str(work), by_walking=True)
-    bind = FilesystemService(slow).hands()[0].bind
+    bind = FilesystemService(slow).registered_tools()[0].bind
     assert bind is not None
     binding = await bind(CallRequest(Agent("a"), "fs.read", {}), {"path": "a.txt"}, JUDGE)
     assert (await performed(binding))["content"] == "one\n"
@@ -272,7 +272,7 @@ def recorded(work: Path, args: dict[str, Json], kept: bytes | None, size: int, k
 
 
 async def undone(work: Path, call: Recorded) -> Json:
-    undo = hand(work, "fs.write").undo
+    undo = registered(work, "fs.write").undo
     assert undo is not None
     return await performed(await undo(call, JUDGE))
 

@@ -19,7 +19,7 @@ from agent_gate.chain.prepared import PolicyRef
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.services.http.outbound import Outbound
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
 from tests.gates import ANNA, HandClock, approve, code_of, entries, outcome_of, pending, stored_bytes
 from tests.web import PUBLIC, Web, a_gate_to

@@ -9,7 +9,7 @@ import pytest
 from agent_gate.model.errors import ConfigError, ExecutionError, GateError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.services.registry import TOOL_SERVICE_MAP, Executor, ToolRegistry
-from agent_gate.toolkit import hand_of
+from agent_gate.toolkit import registered_tool
 from tests.gates import reader, sender
 
 
@@ -72,7 +72,7 @@ def test_the_map_names_the_tools_of_both_documents() -> None:
 
 
 def test_a_registry_finds_tools_by_name_and_says_why_it_finds_none() -> None:
-    send = hand_of(sender([]))
+    send = registered_tool(sender([]))
     registry = ToolRegistry([send])
     assert registry.find("mail.send") is send
     assert registry.find("mail") is None
@@ -82,6 +82,6 @@ def test_a_registry_finds_tools_by_name_and_says_why_it_finds_none() -> None:
 
 
 def test_a_name_is_taken_once() -> None:
-    registry = ToolRegistry([hand_of(sender([]))])
+    registry = ToolRegistry([registered_tool(sender([]))])
     with pytest.raises(ConfigError, match=r"two tools are called `mail.send`"):
-        registry.add(hand_of(reader([], "mail.send")))
+        registry.add(registered_tool(reader([], "mail.send")))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_gate import load_policy
-from agent_gate.app import Standing
+from agent_gate.app import Workspace
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
@@ -46,12 +46,12 @@ def policy_of(shell: Mapping[str, Any] | None = None) -> dict[str, Any]:
 @asynccontextmanager
 async def bound(work: Path, args: Mapping[str, Json], policy: Any = None) -> AsyncIterator[Binding]:
     loaded = load_policy(policy or policy_of())
-    standing = Standing(str(work), work / "gate.db", loaded)
+    standing = Workspace(str(work), work / "gate.db", loaded)
     service = ShellService(str(work), standing.resolver(), standing.look)
-    (hand,) = service.hands()
-    assert hand.bind is not None
+    (registered,) = service.registered_tools()
+    assert registered.bind is not None
     judge: Judge = standing.judge(loaded)
-    binding = await hand.bind(CallRequest(Agent("a"), "shell.run", args), args, judge)
+    binding = await registered.bind(CallRequest(Agent("a"), "shell.run", args), args, judge)
     try:
         yield binding
     finally:
@@ -180,7 +180,7 @@ async def test_a_repository_is_looked_at_for_what_it_would_start(work: Path, rep
 
 def test_looking_alone_asks_for_no_sandbox(work: Path) -> None:
     policy = load_policy(policy_of())
-    standing = Standing(str(work), work / "gate.db", policy)
+    standing = Workspace(str(work), work / "gate.db", policy)
     looked = look({"command": "cat a.txt"}, policy, standing.resolver(), str(work))
     try:
         assert looked.signature == "shell.run(cat a.txt)"

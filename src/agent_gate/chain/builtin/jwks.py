@@ -27,7 +27,7 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock
-from agent_gate.regular_files import read_regular
+from agent_gate.system.regular_files import read_regular
 
 _log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from agent_gate.doors.api.place import Place
 from agent_gate.doors.api.reading import Reading
 from agent_gate.doors.api.schemas import OBJECT
 from agent_gate.doors.callers import Callers
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import json_response
 
 BASE = "/api"
@@ -27,12 +27,12 @@ def describe() -> dict[str, Any]:
     return document(OPERATIONS, BASE + VERSION)
 
 
-def routes(hall: Hall) -> list[BaseRoute]:
+def routes(context: ServerContext) -> list[BaseRoute]:
     """One mount: whatever is below it is answered here, in JSON, also where there is nothing."""
-    described, reading = describe(), Reading(hall)
-    if API in hall.config.chains and hall.api_chain is None:
+    described, reading = describe(), Reading(context)
+    if API in context.config.chains and context.api_chain is None:
         raise AssertionError("a chain that is configured must be there before the door opens")
-    callers = Callers(hall.identities, hall.throttle, hall.api_chain)
+    callers = Callers(context.identities, context.throttle, context.api_chain)
 
     async def show_document(_: Asked) -> Response:
         return json_response(described)
@@ -42,8 +42,10 @@ def routes(hall: Hall) -> list[BaseRoute]:
     for operation in OPERATIONS:
         places.setdefault(VERSION + _pattern(operation.path), {})[operation.method] = operation
     # The longer path first: an id may have slashes, and would take the rest of it.
-    below = [Route(path, Place(hall, reading, callers, places[path])) for path in sorted(places, key=len, reverse=True)]
-    return [Mount(BASE, Router(below, redirect_slashes=False, default=Place(hall, reading, callers, {})))]
+    below = [
+        Route(path, Place(context, reading, callers, places[path])) for path in sorted(places, key=len, reverse=True)
+    ]
+    return [Mount(BASE, Router(below, redirect_slashes=False, default=Place(context, reading, callers, {})))]
 
 
 def _pattern(path: str) -> str:

@@ -14,17 +14,17 @@ from agent_gate.doors.api.place import CLOSING
 from agent_gate.doors.api.reads import DOOR, GONE, refusal
 from agent_gate.doors.api.schemas import IDS, MODE, PROJECT, TRUTH, WHOLE, listed, name_of, record, ref
 from agent_gate.doors.api.waiting import while_there
+from agent_gate.doors.codes import http_status_of_outcome
 from agent_gate.doors.http import acting_for, json_response
 from agent_gate.doors.shapes import offered_to, run_to_json, tool_to_json
-from agent_gate.doors.wire import http_status_of_outcome
+from agent_gate.gate.gate import mode_named
+from agent_gate.gate.plans import RunResult, run_plan
+from agent_gate.gate.progress import still_open
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError, PlanValidationError
 from agent_gate.model.outcome import Outcome
-from agent_gate.passage import still_open
-from agent_gate.plans import RunResult, run_plan
-from agent_gate.runtime import mode_named
 
 _OUTCOMES = {200: ref("Outcome"), 202: ref("Outcome")}
 _CALL_ID = {"id": name_of("The call id, or your own request id.")}
@@ -35,7 +35,7 @@ async def make_call(asked: Asked) -> Response:
 
 
 async def simulate(asked: Asked) -> Response:
-    outcome, _ = await asked.hall.gate.simulate(_request(asked), shows_state=False)
+    outcome, _ = await asked.context.gate.simulate(_request(asked), shows_state=False)
     return json_response(outcome.to_json())
 
 
@@ -71,7 +71,7 @@ def _request(asked: Asked) -> CallRequest:
 
 
 async def _submitted(asked: Asked, request: CallRequest) -> Response:
-    outcome = await while_there(asked.request, asked.hall.gate.submit(request))
+    outcome = await while_there(asked.request, asked.context.gate.submit(request))
     if outcome is None:
         return Response(status_code=GONE)
     return _answer(outcome)
@@ -83,7 +83,7 @@ def _answer(outcome: Outcome) -> Response:
 
 async def show_call(asked: Asked) -> Response:
     call_id, _ = await _known_call(asked)
-    gate = asked.hall.gate
+    gate = asked.context.gate
     found = await gate.ledger.question(call_id)
     if found is not None and found[1] is None:
         return _answer(still_open(found[0]))
@@ -99,7 +99,7 @@ def _unsettled(call_id: str) -> Conflict:
 
 async def withdraw(asked: Asked) -> Response:
     call_id, entries = await _known_call(asked)
-    gate, request_id = asked.hall.gate, entries[0].request_id
+    gate, request_id = asked.context.gate, entries[0].request_id
     claimed = request_id and await gate.ledger.claimed(asked.agent.id, request_id)
     found = await gate.ledger.question(call_id)
     has_ended = found is None or found[1] is not None
@@ -118,7 +118,7 @@ async def withdraw(asked: Asked) -> Response:
 
 async def _known_call(asked: Asked) -> tuple[str, Sequence[Entry]]:
     """The call that the path names, by its id or the agent's own; another agent's is not there."""
-    ledger, name = asked.hall.gate.ledger, asked.path["id"]
+    ledger, name = asked.context.gate.ledger, asked.path["id"]
     claimed = await ledger.claimed(asked.only, name) if asked.only is not None else None
     call_id = claimed[0] if claimed else name
     entries = await ledger.entries_of(call_id)
@@ -134,7 +134,7 @@ async def run(asked: Asked) -> Response:
         plan = load_plan(body["plan"])
         running = asyncio.ensure_future(
             run_plan(
-                asked.hall.gate,
+                asked.context.gate,
                 plan,
                 project=body.get("project", "default"),
                 agent=asked.agent,
@@ -150,7 +150,7 @@ async def run(asked: Asked) -> Response:
 
 
 async def _until_closing(asked: Asked, running: asyncio.Future[RunResult]) -> RunResult:
-    closing = asyncio.ensure_future(asked.hall.closing.wait())
+    closing = asyncio.ensure_future(asked.context.closing.wait())
     try:
         either: set[asyncio.Future[Any]] = {running, closing}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -164,21 +164,21 @@ async def _until_closing(asked: Asked, running: asyncio.Future[RunResult]) -> Ru
 
 
 async def list_tools(asked: Asked) -> Response:
-    gate, caller = asked.hall.gate, asked.caller
+    gate, caller = asked.context.gate, asked.caller
     if isinstance(caller, Agent):
         tools = offered_to(caller, gate)
     else:
-        tools = [gate.judge.declared(hand.declaration) for hand in gate.tools.all()]
+        tools = [gate.judge.declared(registered.declaration) for registered in gate.tools.all()]
     return json_response({"tools": [tool_to_json(tool) for tool in tools]})
 
 
 async def list_results(asked: Asked) -> Response:
-    outcomes = await asked.hall.mailbox.results(asked.agent)
+    outcomes = await asked.context.mailbox.results(asked.agent)
     return json_response({"results": [outcome.to_json() for outcome in outcomes]})
 
 
 async def acknowledge(asked: Asked) -> Response:
-    return json_response({"acknowledged": await asked.hall.mailbox.acknowledge(asked.agent, asked.body["ids"])})
+    return json_response({"acknowledged": await asked.context.mailbox.acknowledge(asked.agent, asked.body["ids"])})
 
 
 _PLAN = record({"plan": ref("Plan")}, {"project": PROJECT, "mode": MODE, "simulate": {**TRUTH, "default": False}})

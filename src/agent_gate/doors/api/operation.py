@@ -15,7 +15,7 @@ from starlette.responses import Response
 from agent_gate.doors.api.reading import Reading
 from agent_gate.doors.api.reads import refusal
 from agent_gate.doors.api.schemas import Schema, record, standalone
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import Caller, body_of, json_of
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
@@ -40,7 +40,7 @@ class Who(Enum):
 class Asked:
     """A request that was taken: who asks, and for what, all of it checked."""
 
-    hall: Hall
+    context: ServerContext
     reading: Reading
     caller: Caller
     request: Request
@@ -108,13 +108,13 @@ class Operation:
             return
         raise IdentityError(f"this is for {self.who.value} only", code=6003, suggestion="use the token of one of them")
 
-    async def answer(self, hall: Hall, reading: Reading, caller: Caller, request: Request) -> Response:
+    async def answer(self, context: ServerContext, reading: Reading, caller: Caller, request: Request) -> Response:
         path = dict(request.path_params)
         if self.path_fields and self._wrong_path(path):
             raise NotThere(f"there is nothing at `{visible(request.url.path[:200])}`", code=2002)
         query = self._query_of(request)
         body = None if self.body is None else await self._body_of(request)
-        asked = Asked(hall, reading, caller, request, path, query, body)
+        asked = Asked(context, reading, caller, request, path, query, body)
         if self._is_read_by(caller) and (refused := await refusal(asked, self.path)):
             return refused
         return await self.handler(asked)

@@ -53,7 +53,7 @@ async def show_run(asked: Asked) -> Response:
 
 async def report(asked: Asked) -> Response:
     def built(reader: sqlite3.Connection) -> dict[str, Any]:
-        whole = build_report(reader, _known_run(reader, asked), asked.hall.gate.clock.now())
+        whole = build_report(reader, _known_run(reader, asked), asked.context.gate.clock.now())
         return _shown_to(asked, whole, "policy")
 
     return await _read(asked, built)
@@ -76,7 +76,7 @@ async def list_entries(asked: Asked) -> Response:
     filters = dict(asked.query)
     if asked.only is not None and filters.setdefault("agent", asked.only) != asked.only:
         raise IdentityError("the entries of others are for approvers", code=6003, suggestion="leave `agent` out")
-    now = asked.hall.gate.clock.now()
+    now = asked.context.gate.clock.now()
     if "before" in filters:
         project, _, number = filters["before"].rpartition(":")
         filters["before"] = project, int(number)

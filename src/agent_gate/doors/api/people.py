@@ -26,21 +26,21 @@ from agent_gate.doors.api.schemas import (
     text,
 )
 from agent_gate.doors.http import json_response
+from agent_gate.gate.gate import mode_named
 from agent_gate.history.questions import open_questions
 from agent_gate.model.approval import GrantTerms, Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import PAGE_BYTES_MAX
 from agent_gate.model.moment import iso
-from agent_gate.runtime import mode_named
 
 
 async def list_pending(asked: Asked) -> Response:
-    clock, limit = asked.hall.gate.clock, asked.query["limit"]
+    clock, limit = asked.context.gate.clock, asked.query["limit"]
     found = await asked.reading.ask(lambda reader: open_questions(reader, clock, limit, PAGE_BYTES_MAX, asked.only))
     told = [_told(question, approved_by, whole=asked.only is None) for question, approved_by in found.first]
     for fields, (question, _) in zip(told, found.first, strict=True):
-        if unattended := await asked.hall.desk.unattended(question):
+        if unattended := await asked.context.approvals.unattended(question):
             fields["unattended"] = unattended
     return json_response({"pending": told, "total": found.total})
 
@@ -82,9 +82,9 @@ async def deny(asked: Asked) -> Response:
 async def _answer(asked: Asked, *, yes: bool) -> Response:
     call_id, body = asked.path["call_id"], asked.body
     terms = GrantTerms(**body["grant"]) if "grant" in body else None
-    before = await asked.hall.gate.ledger.question(call_id)
+    before = await asked.context.gate.ledger.question(call_id)
     try:
-        unattended = await asked.hall.desk.answer(
+        unattended = await asked.context.approvals.answer(
             call_id,
             approve=yes,
             by=asked.approver,
@@ -98,7 +98,7 @@ async def _answer(asked: Asked, *, yes: bool) -> Response:
         if before[1] is not None:
             raise _as(Conflict, error) from None
         raise
-    still_open = await asked.hall.desk.question(call_id) is not None
+    still_open = await asked.context.approvals.question(call_id) is not None
     told = {"call_id": call_id, "approved": yes, "open": still_open}
     return json_response({**told, "unattended": unattended} if unattended else told)
 
@@ -109,32 +109,32 @@ def _as(kind: type[GateError], error: GateError) -> GateError:
 
 
 async def list_grants(asked: Asked) -> Response:
-    return json_response({"grants": [grant.to_json() for grant in await asked.hall.desk.grants()]})
+    return json_response({"grants": [grant.to_json() for grant in await asked.context.approvals.grants()]})
 
 
 async def revoke(asked: Asked) -> Response:
     try:
-        grant = await asked.hall.desk.revoke(asked.path["grant_id"], asked.approver)
+        grant = await asked.context.approvals.revoke(asked.path["grant_id"], asked.approver)
     except GateError as error:
         raise _as(NotThere, error) from None
     return json_response({"revoked": grant.to_json()})
 
 
 async def pause(asked: Asked) -> Response:
-    changed = await asked.hall.desk.pause(asked.approver, asked.body.get("reason", ""))
+    changed = await asked.context.approvals.pause(asked.approver, asked.body.get("reason", ""))
     return json_response({"paused": True, "changed": changed})
 
 
 async def resume(asked: Asked) -> Response:
-    changed = await asked.hall.desk.resume(asked.approver, asked.body.get("reason", ""))
+    changed = await asked.context.approvals.resume(asked.approver, asked.body.get("reason", ""))
     return json_response({"paused": False, "changed": changed})
 
 
 async def check_policy(asked: Asked) -> Response:
-    body, hall = asked.body, asked.hall
+    body, context = asked.body, asked.context
     agent = Agent("check", tuple(body.get("roles", ("operator",))), ("*",))
     if "agent" in body:
-        known = hall.identities.agents.get(body["agent"])
+        known = context.identities.agents.get(body["agent"])
         if known is None:
             raise NotThere("there is no such agent", code=2002, suggestion="name one of the configuration")
         # Its pace is for its own requests.
@@ -147,7 +147,7 @@ async def check_policy(asked: Asked) -> Response:
         confirmed=body.get("confirmed", False),
         mode=mode_named(body.get("mode")),
     )
-    outcome, _ = await hall.gate.simulate(request)
+    outcome, _ = await context.gate.simulate(request)
     return json_response(outcome.to_json())
 
 

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from agent_gate.doors.api.operation import Conflict, NotThere, Operation
 from agent_gate.doors.api.reading import Reading
 from agent_gate.doors.callers import Answered, Callers
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import STRANGER, NotJson, problem_response
 from agent_gate.model.errors import GateError, IdentityError, Problem
 from agent_gate.model.visible import visible
@@ -26,8 +26,10 @@ CLOSING = Problem(5001, "the gate is closing", "repeat the request with the same
 class Place:
     """An ASGI application for all methods of one path."""
 
-    def __init__(self, hall: Hall, reading: Reading, callers: Callers, operations: Mapping[str, Operation]) -> None:
-        self._hall, self._reading, self._callers, self._operations = hall, reading, callers, dict(operations)
+    def __init__(
+        self, context: ServerContext, reading: Reading, callers: Callers, operations: Mapping[str, Operation]
+    ) -> None:
+        self._context, self._reading, self._callers, self._operations = context, reading, callers, dict(operations)
         if "GET" in self._operations:
             self._operations["HEAD"] = self._operations["GET"]
 
@@ -42,18 +44,18 @@ class Place:
             caller = await self._callers.of(request)
             if isinstance(caller, Answered):
                 if caller.problem is not None:
-                    self._hall.gate.count_refusal(STRANGER, caller.problem)
+                    self._context.gate.count_refusal(STRANGER, caller.problem)
                 return caller.response
             who = caller.id
             operation = self._operations.get(request.method)
             if operation is None:
                 return self._no_such_method(request)
             operation.refuse_others(caller)
-            if self._hall.closing.is_set():
+            if self._context.closing.is_set():
                 return problem_response(CLOSING)
-            return await operation.answer(self._hall, self._reading, caller, request)
+            return await operation.answer(self._context, self._reading, caller, request)
         except IdentityError as error:
-            self._hall.gate.count_refusal(who, error.problem)
+            self._context.gate.count_refusal(who, error.problem)
             return problem_response(error.problem)
         except GateError as error:
             return problem_response(error.problem, _STATUSES.get(type(error)))

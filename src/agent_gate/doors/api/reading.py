@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import READ_S, READS_AT_ONCE_MAX, READS_WAITING_MAX
 
@@ -21,8 +21,8 @@ _STEPS_BETWEEN_LOOKS = 10_000
 class Reading:
     """What every caller of one server shares, so that none can take all of its threads."""
 
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._turns = asyncio.Semaphore(READS_AT_ONCE_MAX)
         self._under_way = 0
 
@@ -38,7 +38,7 @@ class Reading:
 
     def _answer(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
         ends_at = time.monotonic() + READ_S
-        with self._hall.reader() as reader:
+        with self._context.reader() as reader:
             reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS_BETWEEN_LOOKS)
             try:
                 return question(reader)

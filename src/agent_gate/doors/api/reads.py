@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from agent_gate.doors.api.waiting import while_there
+from agent_gate.doors.codes import http_status_of_outcome
 from agent_gate.doors.http import json_response, problem_response
 from agent_gate.doors.reads import leave_to_read, look
-from agent_gate.doors.wire import http_status_of_outcome
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.outcome import Outcome
@@ -27,7 +27,7 @@ GONE = 499
 async def refusal(asked: Asked, place: str) -> Response | None:
     """Why what the request asks for is not shown; None where it is."""
     if isinstance(asked.caller, Approver):
-        look(asked.hall, asked.caller, DOOR, place)
+        look(asked.context, asked.caller, DOOR, place)
         return None
     path = str(asked.request.scope["path"]).removeprefix("/api").removeprefix("/v1")
     reached = await reached_by(asked, leave_to_read(asked.agent, path, asked.query))
@@ -43,7 +43,7 @@ async def state_read(asked: Asked, tool: str, args: Mapping[str, Json]) -> Outco
 
 async def reached_by(asked: Asked, call: CallRequest) -> Outcome | Response:
     """The outcome of a call that was a success, otherwise the answer to the request."""
-    outcome = await while_there(asked.request, asked.hall.gate.submit(call))
+    outcome = await while_there(asked.request, asked.context.gate.submit(call))
     if outcome is None:
         return Response(status_code=GONE)
     if outcome.ok:

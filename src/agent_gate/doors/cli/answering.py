@@ -10,7 +10,7 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.remote import approvers_door
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 

@@ -12,7 +12,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso

@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_gate.doors.cli import judging, screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.verdicts import print_line, print_verdict
-from agent_gate.doors.wire import Exit, exit_of_decision
+from agent_gate.doors.codes import Exit, exit_of_decision
 from agent_gate.model.errors import ConfigError, GateError
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agent_gate.bindings.ownership import named_by
 from agent_gate.chain.configured import OUTBOUND, check_chains
 from agent_gate.config import Config, load_config
 from agent_gate.model.errors import ConfigError
+from agent_gate.resolve.ownership import named_by
 from agent_gate.services.http.outbound import outbound_of
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import POOL
 
 

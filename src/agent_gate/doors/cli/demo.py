@@ -10,7 +10,7 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import AsJson, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 
 app = commands()
 

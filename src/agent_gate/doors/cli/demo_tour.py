@@ -15,10 +15,10 @@ from pathlib import Path
 from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.doors.cli.screen import encoded, shortened, signatures
+from agent_gate.gate.plans import run_plan
 from agent_gate.history.verify import verify
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
-from agent_gate.plans import run_plan
 from agent_gate.simulated_home import simulated_home
 
 POLICY: dict[str, Json] = {

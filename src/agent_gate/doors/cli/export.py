@@ -14,7 +14,7 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.errors import StorageError
 
 app = commands()

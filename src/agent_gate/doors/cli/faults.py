@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.wire import Exit, Unreachable, exit_of_problem
+from agent_gate.doors.codes import Exit, Unreachable, exit_of_problem
 from agent_gate.model.errors import ConfigError, GateError, Problem
 from agent_gate.model.visible import visible
 

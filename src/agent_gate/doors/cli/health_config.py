@@ -18,7 +18,7 @@ def config_rows(named: Path | None) -> Iterator[Row]:
         return
     from agent_gate.chain.configured import check_chains
     from agent_gate.config import load_config
-    from agent_gate.system import SystemClock
+    from agent_gate.system.clock import SystemClock
 
     try:
         config = load_config(path, check=partial(check_chains, clock=SystemClock()))

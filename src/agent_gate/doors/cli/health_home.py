@@ -74,10 +74,10 @@ async def _home(settings: HomeAssistantConfig, contacts: StoredContacts) -> Row:
         return Row(NAME, FAIL, error.problem.detail, error.problem.suggestion)
     except (OSError, sqlite3.Error) as error:
         return Row(NAME, FAIL, f"the owner's token cannot be read: {error}", "see the rows of the database")
-    standing = sight.standing
-    if standing.trouble:
+    health = sight.health
+    if health.trouble:
         advice = "see services.homeassistant; a server starts without its home, and tries again"
-        return Row(NAME, WARN, f"{standing.url}: {standing.trouble}", advice)
+        return Row(NAME, WARN, f"{health.url}: {health.trouble}", advice)
     if not sight.is_running:
-        return Row(NAME, WARN, f"{standing.told}; it is still starting", "look again in a moment")
-    return Row(NAME, OK, standing.told)
+        return Row(NAME, WARN, f"{health.told}; it is still starting", "look again in a moment")
+    return Row(NAME, OK, health.told)

@@ -21,9 +21,9 @@ def program_rows(named: Path | None) -> Iterator[Row]:
     path = named or Path("policy.yaml")
     if named is None and not path.exists():
         return
-    from agent_gate.bindings.surroundings import look_around, real_directory
     from agent_gate.config import load_policy
     from agent_gate.policy.guards.paths import PathRules
+    from agent_gate.resolve.surroundings import look_around, real_directory
 
     try:
         policy = load_policy(path)
@@ -39,9 +39,9 @@ def program_rows(named: Path | None) -> Iterator[Row]:
 
 
 def _rows(section: CommandGuard, files: PathRules | None) -> Iterator[Row]:
-    from agent_gate.bindings.programs import NotFound, find_program
-    from agent_gate.bindings.scripts import needs_of
     from agent_gate.policy.guards.needs import unseen
+    from agent_gate.resolve.programs import NotFound, find_program
+    from agent_gate.resolve.scripts import needs_of
 
     for name in section.allow_executables:
         try:

@@ -11,7 +11,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.errors import ConfigError
 
 STARTER = Path(__file__).parent / "starter"
@@ -66,7 +66,7 @@ def _begin_anew(db: Path, as_json: bool) -> bool:
     from agent_gate.ledger.files import LedgerFiles
     from agent_gate.ledger.trust import set_aside, was_deleted
     from agent_gate.model.moment import iso
-    from agent_gate.system import SystemClock
+    from agent_gate.system.clock import SystemClock
 
     files = LedgerFiles(db)
     if not was_deleted(files):
@@ -103,14 +103,14 @@ def _create_database(path: Path) -> None:
     import asyncio
 
     from agent_gate.ledger.sqlite import SqliteLedger
-    from agent_gate.system import RandomIds, SystemClock
+    from agent_gate.system.clock import RandomIds, SystemClock
 
     asyncio.run(SqliteLedger(path, SystemClock(), RandomIds()).close())
 
 
 def _note(directory: Path, db: Path) -> None:
     """Gates of this user that run already keep their agents away from what was just made."""
-    from agent_gate.bindings.ownership import Start, note_own
+    from agent_gate.resolve.ownership import Start, note_own
 
     policy, plan, config = (directory / name for name in FILES)
     note_own(Start.of(str(directory), [db], [config], [policy, plan]))

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR = b"\x1b[?25h\n"

@@ -26,7 +26,7 @@ from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
 
 if TYPE_CHECKING:
-    from agent_gate.bindings.own_watch import OwnWatch
+    from agent_gate.resolve.own_watch import OwnWatch
 
 JUDGES_MAX = 64
 """How many policies are kept compiled."""
@@ -71,8 +71,8 @@ class Judges:
 
     def own_files(self, working_dir: str) -> OwnWatch:
         """Those of a run that would be started here: with this policy and the ledger that it would write to."""
-        from agent_gate.bindings.own_watch import OwnWatch
-        from agent_gate.bindings.ownership import Start, find_own
+        from agent_gate.resolve.own_watch import OwnWatch
+        from agent_gate.resolve.ownership import Start, find_own
 
         own = self._own.get(working_dir)
         if own is None:
@@ -87,7 +87,7 @@ class Judges:
         """Only guards need to know where they stand, and which files are the gate's own."""
         if policy.guards == Guards():
             return Judge(policy)
-        from agent_gate.bindings.surroundings import look_around, real_directory
+        from agent_gate.resolve.surroundings import look_around, real_directory
 
         real = real_directory(working_dir or None)
         own = self.own_files(real).now()
@@ -128,8 +128,8 @@ def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Js
     """How to find what a guarded call would touch; where its section is missing, there is no need to."""
     if wish.tool not in GUARDED or getattr(judge.policy.guards, wish.tool.replace(".", "_")) is None:
         return None
-    from agent_gate.bindings.paths import PathResolver
-    from agent_gate.doors.cli.guarded import look
+    from agent_gate.doors.cli.check_targets import look
+    from agent_gate.resolve.paths import PathResolver
 
     working_dir = judge.surroundings.working_dir
     resolver = PathResolver(working_dir, judges.own_files(working_dir))

@@ -29,7 +29,7 @@ def writing(db: str, work: Work[Result]) -> Result:
     import asyncio  # looking back does without
 
     from agent_gate.ledger.sqlite import SqliteLedger
-    from agent_gate.system import RandomIds, SystemClock
+    from agent_gate.system.clock import RandomIds, SystemClock
 
     path = existing_database(db)
     with closing(open_reader(path)):

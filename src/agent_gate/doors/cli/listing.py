@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledgers import reading
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.history import query
 from agent_gate.model.codec import restore
 from agent_gate.model.ledger_names import DEFAULT_LEDGER

@@ -16,7 +16,7 @@ from agent_gate.model.verdict import Decision
 from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
-    from agent_gate.doors.cli.moving import Moving
+    from agent_gate.doors.cli.progress_bar import ProgressBar
 
 ICONS = {"success": "✓", "denied": "✗", "error": "!", "expired": "⌛", "unknown": "?", "pending_approval": "…"}
 NAME_CHARS_MIN, NAME_CHARS_MAX = 20, 80
@@ -26,7 +26,7 @@ FILES_SHOWN_MAX = 10
 class LiveView:
     """Prints steps as they end; what moves steps aside while a person is asked something."""
 
-    def __init__(self, steps: int, moving: Moving | None) -> None:
+    def __init__(self, steps: int, moving: ProgressBar | None) -> None:
         self._steps, self._moving = steps, moving
         self._is_with_person = False
 
@@ -109,10 +109,10 @@ def live(plan: Plan, *, quiet: bool) -> Iterator[LiveView]:
         return
     from rich.console import Console
 
-    from agent_gate.doors.cli.moving import Moving
+    from agent_gate.doors.cli.progress_bar import ProgressBar
 
     console = Console(file=sys.stdout, no_color=not screen.has_colour(sys.stdout), highlight=False)
-    moving = Moving(console, screen.shortened(plan.name or "run", NAME_CHARS_MAX), len(plan.steps))
+    moving = ProgressBar(console, screen.shortened(plan.name or "run", NAME_CHARS_MAX), len(plan.steps))
     moving.start()
     try:
         yield LiveView(len(plan.steps), moving)

@@ -15,7 +15,7 @@ from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, PolicyPath, commands, examples
 from agent_gate.doors.cli.serve import LOG_LEVELS
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.limits import MCP_WAIT_S, MCP_WAIT_S_MAX
 
@@ -81,7 +81,7 @@ def mcp(
         if working_dir is not None:
             _enter(working_dir)
         # The composition is above the doors: a door may start it, and not be built on it.
-        door = import_module("agent_gate.mcp")
+        door = import_module("agent_gate.hosts.mcp")
         door.run(door.settings_of(policy, _ledger(db, config), config, agent, project, wait), log_level)
     except Exception as error:
         if not as_json or faults.wants_traceback():

@@ -11,7 +11,7 @@ from agent_gate.doors.cli.asked import Asked, in_full, in_part, in_short
 from agent_gate.doors.cli.frame import ROWS_MIN, ending
 from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.remote import DEFAULT_CONFIG, CaFile, ConfigPath, Token, Url, approvers_door
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.limits import PAGE_MAX
 from agent_gate.model.visible import visible

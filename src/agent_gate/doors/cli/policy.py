@@ -12,7 +12,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ def try_policy(
 
     The exit code is 1 if anything is newly allowed.
     """
-    from agent_gate.bindings.ownership import Start, find_own
-    from agent_gate.bindings.surroundings import look_around, real_directory
     from agent_gate.config import load_policy
     from agent_gate.config.policy_warnings import warnings_of
     from agent_gate.doors.cli.ledgers import reading
@@ -58,6 +56,8 @@ def try_policy(
     from agent_gate.history.policy_try import try_policy as trial_of
     from agent_gate.history.query import moment_since
     from agent_gate.policy.judge import Judge
+    from agent_gate.resolve.ownership import Start, find_own
+    from agent_gate.resolve.surroundings import look_around, real_directory
 
     loaded, here = load_policy(policy), real_directory(working_dir)
     for warning in warnings_of(loaded):

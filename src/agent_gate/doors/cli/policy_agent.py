@@ -14,7 +14,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.serve import LOG_LEVELS
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +57,7 @@ def policy_agent(
     if log_level not in LOG_LEVELS:
         raise UsageMistake(f"--log-level `{log_level}` is none of {', '.join(LOG_LEVELS)}", "agent-gate policy-agent")
     # The composition is above the doors: a door may start it, and not be built on it.
-    agent = import_module("agent_gate.policy_agent")
+    agent = import_module("agent_gate.hosts.policy_agent")
 
     def tell(event: str, text: str, fields: Mapping[str, Json]) -> None:
         with suppress(OSError):  # whoever started it may not listen any more

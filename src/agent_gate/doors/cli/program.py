@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from agent_gate.doors.cli import faults
-from agent_gate.doors.cli.ordinary import run_ordinary
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.cli.fast_check import run_fast
+from agent_gate.doors.codes import Exit
 
 NAME = "agent-gate"
 
@@ -32,7 +32,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def _invoke(args: Sequence[str]) -> int:
-    code = run_ordinary(args)
+    code = run_fast(args)
     return _invoke_by_typer(args) if code is None else code
 
 

@@ -10,7 +10,7 @@ import typer
 from agent_gate.doors.cli import person, screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.tool import Json

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import typer
 
-from agent_gate.doors.wire import Unreachable
+from agent_gate.doors.codes import Unreachable
 from agent_gate.model.errors import ConfigError, GateError, IdentityError, Problem
 from agent_gate.model.tool import Json
 

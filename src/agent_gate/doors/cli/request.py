@@ -12,7 +12,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.remote import DEFAULT_CONFIG, Address, CaFile, ConfigPath, Token, Url, address_of
-from agent_gate.doors.wire import Exit, Unreachable, exit_of_outcome
+from agent_gate.doors.codes import Exit, Unreachable, exit_of_outcome
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.tool import Json, Mode
 

@@ -10,7 +10,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.checking import DEFAULT_POLICY
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, PolicyPath, Project, ServicesOf, commands, examples
-from agent_gate.doors.wire import exit_of_outcome
+from agent_gate.doors.codes import exit_of_outcome
 
 app = commands()
 

@@ -15,14 +15,14 @@ from agent_gate.doors.cli.interrupts import Interrupts
 from agent_gate.doors.cli.ledger_path import database_path
 from agent_gate.doors.cli.live import live
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
-from agent_gate.doors.wire import Exit, exit_of_outcome, exit_of_problem
+from agent_gate.doors.codes import Exit, exit_of_outcome, exit_of_problem
+from agent_gate.gate.plans import BROKEN_OFF, RunResult
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Mode
 from agent_gate.model.visible import visible
-from agent_gate.plans import BROKEN_OFF, RunResult
 
 _WOULD_BE = {"success": "would succeed", "pending_approval": "would be asked for", "unknown": "cannot be known"}
 

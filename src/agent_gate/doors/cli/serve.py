@@ -13,7 +13,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import AsJson, PolicyPath, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ def serve(
     if log_level not in LOG_LEVELS:
         raise UsageMistake(f"--log-level `{log_level}` is none of {', '.join(LOG_LEVELS)}", "agent-gate serve")
     # The composition is above the doors: a door may start it, and not be built on it.
-    server = import_module("agent_gate.server")
+    server = import_module("agent_gate.hosts.server")
 
     def tell(event: str, text: str, fields: Mapping[str, Json]) -> None:
         with suppress(OSError):  # whoever started it may not listen any more

@@ -11,7 +11,7 @@ from agent_gate.doors.cli.checking import DEFAULT_POLICY
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, PolicyPath, Project, commands, examples
-from agent_gate.doors.wire import Exit, exit_of_outcome
+from agent_gate.doors.codes import Exit, exit_of_outcome
 from agent_gate.model.visible import visible, visible_lines
 
 app = commands("A project's state, now and at every moment before.")

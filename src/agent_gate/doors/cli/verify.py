@@ -10,7 +10,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.wire import Exit
+from agent_gate.doors.codes import Exit
 from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:

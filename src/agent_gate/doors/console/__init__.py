@@ -10,11 +10,11 @@ from agent_gate.doors.console import call, check, health, inbox, people, runs, s
 from agent_gate.doors.console.events import Events
 from agent_gate.doors.console.frame import HOME, Console, Handler
 from agent_gate.doors.console.sign_in import SignIn
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 
 
-def routes(hall: Hall) -> list[BaseRoute]:
-    console = Console(hall)
+def routes(context: ServerContext) -> list[BaseRoute]:
+    console = Console(context)
     sign_in, events = SignIn(console), Events(console)
 
     def see(path: str, handler: Handler) -> Route:

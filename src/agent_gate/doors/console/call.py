@@ -10,11 +10,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_gate.desk import OpenQuestion
 from agent_gate.doors.console.frame import Visit, address
 from agent_gate.doors.console.shown import Step, arguments, markup, plain, steps
 from agent_gate.doors.console.stages import Stage, stages_of
 from agent_gate.doors.console.undo import submit_for, tell_outcome
+from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import query, state
 from agent_gate.ledger.chain import GENESIS, header_bytes, link
 from agent_gate.ledger.reader import one_moment, row_of
@@ -26,7 +26,7 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import drawn
-from agent_gate.ports import Hand
+from agent_gate.ports import RegisteredTool
 
 _PLACE_DIGITS_MAX = 12
 
@@ -59,22 +59,22 @@ async def show(visit: Visit) -> Response:
     story = await visit.console.read(_story, visit.request.path_params["call_id"])
     if visit.asked("of"):
         return await _show_text(visit, story)
-    hand = visit.hall.gate.tools.find(story.first.tool or "")
-    sensitive = tuple(hand.declaration.sensitive) if hand else ()
-    opened = await visit.hall.desk.question(story.first.call_id or "")
+    registered = visit.context.gate.tools.find(story.first.tool or "")
+    sensitive = tuple(registered.declaration.sensitive) if registered else ()
+    opened = await visit.context.approvals.question(story.first.call_id or "")
     return await visit.page(
         "call.html",
         story=story,
         arguments=arguments(story.args, sensitive),
         is_open=opened is not None,
-        can_undo=_can_undo(story, hand),
+        can_undo=_can_undo(story, registered),
     )
 
 
 async def _show_text(visit: Visit, story: Story) -> Response:
     """The rest of what was too long for another page, part by part."""
     call_id, of, name = story.first.call_id or "", visit.asked("of"), visit.request.query_params.get("name", "")
-    opened = await visit.hall.desk.question(call_id)
+    opened = await visit.context.approvals.question(call_id)
     text = plain(_part(story, opened, of, name))
     start = _place(visit.asked("from"))
     made = drawn(text[start:], CONSOLE_VALUE_CHARS_MAX, in_a_file=True)
@@ -113,11 +113,11 @@ def _place(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _PLACE_DIGITS_MAX else 0
 
 
-def _can_undo(story: Story, hand: Hand | None) -> bool:
+def _can_undo(story: Story, registered: RegisteredTool | None) -> bool:
     """Whether undoing could lead to anything; whether it may is for the gate to say."""
     if story.outcome is None or not story.outcome.ok:
         return False
-    return story.outcome.snapshot_id is not None or (hand is not None and hand.undo is not None)
+    return story.outcome.snapshot_id is not None or (registered is not None and registered.undo is not None)
 
 
 async def undo(visit: Visit) -> Response:

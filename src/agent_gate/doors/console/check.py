@@ -40,13 +40,13 @@ async def take(visit: Visit) -> Response:
     project = wish["project"] or agent.projects[0]
     confirmed = visit.form.get("confirmed") == "yes"
     request = CallRequest(agent, wish["tool"], args, project, confirmed=confirmed, mode=mode)
-    outcome, verdict = await visit.hall.gate.explain(request)
+    outcome, verdict = await visit.context.gate.explain(request)
     return await _page(visit, wish, tried=Tried(outcome, verdict), confirmed=confirmed)
 
 
 def _agent(visit: Visit, name: str) -> Agent | None:
     """The agent as the configuration knows it, whose limits a trial does not use up."""
-    agents = visit.hall.identities.agents
+    agents = visit.context.identities.agents
     found = agents.get(name) if name else next(iter(agents.values()), Agent("nobody", projects=("*",)))
     return found and Agent(found.id, found.roles, found.projects, found.mode, found.owner)
 
@@ -68,15 +68,17 @@ async def _page(
     problem: Problem | None = None,
     confirmed: bool = False,
 ) -> Response:
-    context: dict[str, Any] = {
-        "agents": list(visit.hall.identities.agents.values()),
+    fields: dict[str, Any] = {
+        "agents": list(visit.context.identities.agents.values()),
         "confirmed": confirmed,
         "modes": [mode.value for mode in Mode],
-        "policy_hash": visit.hall.gate.judge.policy_hash,
+        "policy_hash": visit.context.gate.judge.policy_hash,
         "problem": problem,
         "projects": [one.name for one in await visit.console.read(projects.list_projects)],
-        "tools": sorted((hand.declaration for hand in visit.hall.gate.tools.all()), key=lambda one: one.name),
+        "tools": sorted(
+            (registered.declaration for registered in visit.context.gate.tools.all()), key=lambda one: one.name
+        ),
         "tried": tried,
         "wish": wish,
     }
-    return await visit.page("check.html", 400 if problem else 200, **context)
+    return await visit.page("check.html", 400 if problem else 200, **fields)

@@ -23,7 +23,7 @@ class Events:
     """Every stream waits for itself; one look at the ledger serves all of them."""
 
     def __init__(self, console: Console) -> None:
-        self._console, self._hall = console, console.hall
+        self._console, self._context = console, console.context
         self._streams = 0
         self._looking = asyncio.Lock()
         self._looked: tuple[float, Mark] | None = None
@@ -40,7 +40,7 @@ class Events:
             yield b"retry: 2000\n\n"
             told: Mark | None = None
             cookie = self._console.cookie_of(visit.request)
-            while not self._hall.closing.is_set():
+            while not self._context.closing.is_set():
                 if self._console.sessions.find(cookie, active=False) is None:
                     yield b"event: signed-out\ndata: {}\n\n"
                     return
@@ -58,8 +58,8 @@ class Events:
 
     async def _change(self) -> None:
         """Until something was written, the server is to end, or it is time to look again."""
-        changed = asyncio.create_task(self._hall.gate.ledger.wait_for_change(LOOK_AGAIN_S))
-        closing = asyncio.create_task(self._hall.closing.wait())
+        changed = asyncio.create_task(self._context.gate.ledger.wait_for_change(LOOK_AGAIN_S))
+        closing = asyncio.create_task(self._context.closing.wait())
         try:
             await asyncio.wait({changed, closing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -72,5 +72,5 @@ class Events:
         async with self._looking:
             if self._looked is None or self._looked[0] < since:
                 begun = asyncio.get_running_loop().time()
-                self._looked = begun, await self._console.read(inbox.mark, self._hall.gate.clock)
+                self._looked = begun, await self._console.read(inbox.mark, self._context.gate.clock)
             return self._looked[1]

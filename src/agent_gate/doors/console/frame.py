@@ -16,13 +16,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agent_gate import __version__
+from agent_gate.doors.codes import http_status_of_problem
 from agent_gate.doors.console import shown
 from agent_gate.doors.console.assets import Assets
 from agent_gate.doors.console.sessions import Notice, Session, Sessions
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import body_of
 from agent_gate.doors.reads import look
-from agent_gate.doors.wire import http_status_of_problem
 from agent_gate.history import inbox
 from agent_gate.history.replay_words import in_words
 from agent_gate.model.approval import Approver
@@ -64,12 +64,12 @@ _LOCAL = re.compile(r"/console(?:/[A-Za-z0-9][A-Za-z0-9._~%-]*)*(?:\?[A-Za-z0-9.
 class Console:
     """One for each server."""
 
-    def __init__(self, hall: Hall) -> None:
-        self.hall = hall
-        monotonic = hall.gate.clock.monotonic
+    def __init__(self, context: ServerContext) -> None:
+        self.context = context
+        monotonic = context.gate.clock.monotonic
         self.sessions, self.assets = Sessions(monotonic), Assets()
         self.verifying = asyncio.Lock()
-        self._has_tls = hall.config.gateway.tls is not None
+        self._has_tls = context.config.gateway.tls is not None
         self._templates = templates(self.assets)
 
     def cookie_name(self) -> str:
@@ -99,16 +99,16 @@ class Console:
             session = self.sessions.find(self.cookie_of(request), active=AUTOMATIC not in request.headers)
             if session is None:
                 return self._to_sign_in(request)
-            visit = Visit(self, request, session, self.hall.identities.approvers[session.approver_id])
+            visit = Visit(self, request, session, self.context.identities.approvers[session.approver_id])
             try:
                 if request.method == "POST":
                     visit.form = await form_of(request)
                     if not session.sent_from_here(visit.form.get("csrf", "")):
                         problem = Problem(6003, "the form is not of this session", "load the page again and repeat it")
-                        self.hall.gate.count_refusal(visit.approver.id, problem)
+                        self.context.gate.count_refusal(visit.approver.id, problem)
                         return await visit.problem(problem)
                 if not for_all:
-                    look(self.hall, visit.approver, DOOR, place)
+                    look(self.context, visit.approver, DOOR, place)
                 return await handler(visit)
             except GateError as error:
                 return await visit.problem(error.problem)
@@ -122,14 +122,14 @@ class Console:
         where = f"{HOME}/sign-in" if wanted == HOME else f"{HOME}/sign-in?next={quote(wanted, safe='')}"
         return RedirectResponse(where, 303, HEADERS)
 
-    def answer(self, template: str, context: Mapping[str, Any], status: int = 200) -> Response:
-        return HTMLResponse(self._templates.get_template(template).render(context), status, HEADERS)
+    def answer(self, template: str, fields: Mapping[str, Any], status: int = 200) -> Response:
+        return HTMLResponse(self._templates.get_template(template).render(fields), status, HEADERS)
 
     async def read(self, question: Callable[..., T], *args: Any, **options: Any) -> T:
         """A question about the past, in a thread of its own."""
 
         def ask() -> T:
-            with self.hall.reader() as reader:
+            with self.context.reader() as reader:
                 return question(reader, *args, **options)
 
         return await asyncio.to_thread(ask)
@@ -146,30 +146,30 @@ class Visit:
     form: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def hall(self) -> Hall:
-        return self.console.hall
+    def context(self) -> ServerContext:
+        return self.console.context
 
     @property
     def now(self) -> float:
-        return self.hall.gate.clock.now()
+        return self.context.gate.clock.now()
 
     def asked(self, name: str) -> str:
         """A parameter of the address; empty where it is not there."""
         return self.request.query_params.get(name, "").strip()
 
-    async def page(self, template: str, status: int = 200, **context: Any) -> Response:
-        mark = await self.console.read(inbox.mark, self.hall.gate.clock)
-        return await self._rendered(template, status, mark, context)
+    async def page(self, template: str, status: int = 200, **fields: Any) -> Response:
+        mark = await self.console.read(inbox.mark, self.context.gate.clock)
+        return await self._rendered(template, status, mark, fields)
 
     async def problem(self, problem: Problem) -> Response:
         """The page of a refusal, also where the ledger is what fails: then the frame knows of no questions."""
-        status, context = http_status_of_problem(problem), {"problem": problem}
+        status, fields = http_status_of_problem(problem), {"problem": problem}
         try:
-            return await self.page("problem.html", status, **context)
+            return await self.page("problem.html", status, **fields)
         except StorageError:
-            return await self._rendered("problem.html", status, NOTHING_KNOWN, context)
+            return await self._rendered("problem.html", status, NOTHING_KNOWN, fields)
 
-    async def _rendered(self, template: str, status: int, mark: inbox.Mark, context: Mapping[str, Any]) -> Response:
+    async def _rendered(self, template: str, status: int, mark: inbox.Mark, fields: Mapping[str, Any]) -> Response:
         frame = {
             "approver": self.approver,
             "csrf": self.session.csrf_token,
@@ -181,7 +181,7 @@ class Visit:
             "version": __version__,
         }
         # Not on the loop: others wait there while a page of a large call is made.
-        return await asyncio.to_thread(self.console.answer, template, {**frame, **context}, status)
+        return await asyncio.to_thread(self.console.answer, template, {**frame, **fields}, status)
 
     def go(self, *path: str, **query: str) -> Response:
         """To another page of the console."""

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_gate.doors.console.frame import Visit
-from agent_gate.doors.wellbeing import connections
+from agent_gate.doors.health import connections
 from agent_gate.history import events, projects
 from agent_gate.history.findings import Report
 from agent_gate.history.verify import verify as verify_ledger
@@ -27,27 +27,27 @@ async def show(visit: Visit) -> Response:
 async def verify(visit: Visit) -> Response:
     """Every chain, every body and the anchor; it may take a while on a large ledger, so one runs at a time."""
     async with visit.console.verifying:
-        report = await asyncio.to_thread(verify_ledger, visit.hall.db)
+        report = await asyncio.to_thread(verify_ledger, visit.context.db)
     return await _page(visit, report)
 
 
 async def _page(visit: Visit, report: Report | None = None) -> Response:
-    hall = visit.hall
+    context = visit.context
     return await visit.page(
         "health.html",
         report=report,
         findings_max=FINDINGS_SHOWN_MAX,
-        ledger=await visit.console.read(_ledger, hall.db),
+        ledger=await visit.console.read(_ledger, context.db),
         events=await visit.console.read(events.last_events, EVENTS_SHOWN_MAX),
         projects=await visit.console.read(projects.list_projects),
-        policy_hash=hall.gate.judge.policy_hash,
-        rules=len(hall.gate.judge.policy.rules),
+        policy_hash=context.gate.judge.policy_hash,
+        rules=len(context.gate.judge.policy.rules),
         sessions=len(visit.console.sessions),
-        agents=list(hall.identities.agents.values()),
-        approvers=list(hall.identities.approvers.values()),
-        tools=sorted((hand.declaration for hand in hall.gate.tools.all()), key=lambda one: one.name),
-        is_closing=hall.closing.is_set(),
-        connections=await connections(hall),
+        agents=list(context.identities.agents.values()),
+        approvers=list(context.identities.approvers.values()),
+        tools=sorted((registered.declaration for registered in context.gate.tools.all()), key=lambda one: one.name),
+        is_closing=context.closing.is_set(),
+        connections=await connections(context),
     )
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from starlette.responses import Response
 
-from agent_gate.desk import OpenQuestion
-from agent_gate.doors.console.foresight import Foresight, foresee
 from agent_gate.doors.console.frame import Visit
+from agent_gate.doors.console.preview import Preview, foresee
 from agent_gate.doors.console.shown import Argument, arguments
+from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import inbox
 from agent_gate.model.approval import Approver, GrantTerms, Question
 from agent_gate.model.errors import GateError, Problem, ToolError
@@ -65,7 +65,7 @@ class Detail:
 
     item: Item
     declaration: ToolDeclaration | None
-    foresight: Foresight
+    preview: Preview
 
 
 async def show(visit: Visit) -> Response:
@@ -78,10 +78,10 @@ async def try_it(visit: Visit) -> Response:
 
 
 async def _page(visit: Visit, wanted: str, *, try_it: bool = False) -> Response:
-    found = await visit.console.read(inbox.first_questions, visit.hall.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
+    found = await visit.console.read(inbox.first_questions, visit.context.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
     queue = [Item(question, approved_by, visit.approver) for question, approved_by in found]
     in_view = wanted or next((item.call_id for item in queue if item.obstacle is None), "") or _first(queue)
-    opened = await visit.hall.desk.question(in_view) if in_view else None
+    opened = await visit.context.approvals.question(in_view) if in_view else None
     detail = await _detail(visit, _item(opened, visit.approver), try_it) if opened else None
     ended = "" if opened else wanted
     return await visit.page(
@@ -107,9 +107,9 @@ def _item(opened: OpenQuestion, approver: Approver) -> Item:
 
 
 async def _detail(visit: Visit, item: Item, try_it: bool) -> Detail:
-    hand = visit.hall.gate.tools.find(item.question.tool)
-    declaration = visit.hall.gate.judge.declared(hand.declaration) if hand else None
-    return Detail(item, declaration, await foresee(visit.hall, item.question, try_it=try_it))
+    registered = visit.context.gate.tools.find(item.question.tool)
+    declaration = visit.context.gate.judge.declared(registered.declaration) if registered else None
+    return Detail(item, declaration, await foresee(visit.context, item.question, try_it=try_it))
 
 
 async def answer(visit: Visit) -> Response:
@@ -122,8 +122,8 @@ async def answer(visit: Visit) -> Response:
             raise ToolError("say allow, deny or grant", code=2002)
         if len(form.get("note", "")) > CONSOLE_NOTE_CHARS_MAX:
             raise ToolError(f"a note has at most {CONSOLE_NOTE_CHARS_MAX} characters", code=2002)
-        opened = await visit.hall.desk.question(call_id)
-        await visit.hall.desk.answer(
+        opened = await visit.context.approvals.question(call_id)
+        await visit.context.approvals.answer(
             call_id,
             approve=verb != "deny",
             by=visit.approver,
@@ -164,7 +164,7 @@ def _said(verb: str, opened: OpenQuestion, terms: GrantTerms) -> str:
 
 async def _after(visit: Visit, call_id: str) -> str:
     """The question that is shown once this one is answered: the next that this person may answer."""
-    found = await visit.console.read(inbox.first_questions, visit.hall.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
+    found = await visit.console.read(inbox.first_questions, visit.context.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
     items = [Item(question, approved_by, visit.approver) for question, approved_by in found]
     place = next((number for number, item in enumerate(items) if item.call_id == call_id), 0)
     others = [item for item in items[place:] + items[:place] if item.call_id != call_id]

@@ -10,12 +10,12 @@ from agent_gate.model.limits import CONSOLE_NOTE_CHARS_MAX
 
 
 async def show_grants(visit: Visit) -> Response:
-    return await visit.page("grants.html", grants=await visit.hall.desk.grants())
+    return await visit.page("grants.html", grants=await visit.context.approvals.grants())
 
 
 async def revoke(visit: Visit) -> Response:
     try:
-        grant = await visit.hall.desk.revoke(visit.request.path_params["grant_id"], visit.approver)
+        grant = await visit.context.approvals.revoke(visit.request.path_params["grant_id"], visit.approver)
     except GateError as error:
         visit.tell_problem(error.problem)
     else:
@@ -28,12 +28,14 @@ async def show_switch(visit: Visit) -> Response:
 
 
 async def pause(visit: Visit) -> Response:
-    changed = await visit.hall.desk.pause(visit.approver, visit.form.get("reason", "")[:CONSOLE_NOTE_CHARS_MAX])
+    changed = await visit.context.approvals.pause(visit.approver, visit.form.get("reason", "")[:CONSOLE_NOTE_CHARS_MAX])
     visit.tell("Paused: every call is denied until somebody resumes." if changed else "It was paused already.")
     return visit.go("switch")
 
 
 async def resume(visit: Visit) -> Response:
-    changed = await visit.hall.desk.resume(visit.approver, visit.form.get("reason", "")[:CONSOLE_NOTE_CHARS_MAX])
+    changed = await visit.context.approvals.resume(
+        visit.approver, visit.form.get("reason", "")[:CONSOLE_NOTE_CHARS_MAX]
+    )
     visit.tell("Resumed: calls are judged as before." if changed else "It was not paused.")
     return visit.go("switch")

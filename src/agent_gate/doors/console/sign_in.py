@@ -33,13 +33,13 @@ class SignIn:
             return self._refused(request, error.problem, HOME, 400)
         wanted = place_within(form.get("next", ""))
         address, token = address_of(request), form.get("token", "").strip()
-        throttle = self._console.hall.throttle
+        throttle = self._console.context.throttle
         wait_s = throttle.wait_s(address, token)
         if wait_s:
             response = self._refused(request, slowed_down(wait_s), wanted, 429)
             response.headers["retry-after"] = str(seconds_of(wait_s))
             return response
-        approver = self._console.hall.identities.approver(token) if 0 < len(token) <= TOKEN_CHARS_MAX else None
+        approver = self._console.context.identities.approver(token) if 0 < len(token) <= TOKEN_CHARS_MAX else None
         if approver is None:
             throttle.failed(address)
             problem = Problem(6002, "this token is not an approver's", "see `approvers` in the configuration")
@@ -63,6 +63,6 @@ class SignIn:
 
     def _refused(self, request: Request, problem: Problem, wanted: str, status: int) -> Response:
         who = f"console:{request.client.host}" if request.client else "console"
-        self._console.hall.gate.count_refusal(who, problem)
+        self._console.context.gate.count_refusal(who, problem)
         why = f"{problem.detail[:1].upper()}{problem.detail[1:]}"
         return self._form(wanted, f"{why}; {problem.suggestion}." if problem.suggestion else f"{why}.", status)

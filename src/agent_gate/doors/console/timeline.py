@@ -44,9 +44,9 @@ async def show(visit: Visit) -> Response:
         filtered=any(chosen.values()),
         outcomes=query.OUTCOMES,
         since=SINCE if chosen["since"] in dict(SINCE) else (*SINCE, (chosen["since"], chosen["since"])),
-        agents=sorted(visit.hall.identities.agents),
+        agents=sorted(visit.context.identities.agents),
         projects=[one.name for one in await visit.console.read(projects.list_projects)],
-        tools=sorted(hand.declaration.name for hand in visit.hall.gate.tools.all()),
+        tools=sorted(registered.declaration.name for registered in visit.context.gate.tools.all()),
         older=address("timeline", **chosen, before=found.older) if found.older else "",
     )
 

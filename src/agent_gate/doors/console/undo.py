@@ -14,7 +14,7 @@ async def submit_for(visit: Visit, tool: str, args: Mapping[str, Json], project:
     """In the approver's own name and roles; being its owner, the approver may not answer a question about it."""
     approver = visit.approver
     agent = Agent(f"approver:{approver.id}", approver.roles, ("*",), owner=approver.id)
-    return await visit.hall.gate.submit(CallRequest(agent, tool, args, project, confirmed=True, wait=False))
+    return await visit.context.gate.submit(CallRequest(agent, tool, args, project, confirmed=True, wait=False))
 
 
 def tell_outcome(visit: Visit, outcome: Outcome, done: str) -> None:

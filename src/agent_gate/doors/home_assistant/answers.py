@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.home_assistant.actions import PREFIX, Pressed, Seals, Verb, read
 from agent_gate.doors.home_assistant.board import Board
 from agent_gate.doors.home_assistant.notice import plain, render
@@ -40,18 +40,18 @@ class Told:
 
 def press_of(event: Mapping[str, Json]) -> Press | None:
     """What an event says; None where it is about no button of ours."""
-    data, context = event.get("data"), event.get("context")
+    data, origin = event.get("data"), event.get("context")
     action = data.get("action") if isinstance(data, dict) else None
     if not isinstance(action, str) or not action.startswith(PREFIX):
         return None
-    user_id = context.get("user_id") if isinstance(context, dict) else None
+    user_id = origin.get("user_id") if isinstance(origin, dict) else None
     return Press(action[:_ACTION_CHARS_MAX], user_id[:_USER_CHARS_MAX] if isinstance(user_id, str) else "")
 
 
 class Answers:
-    def __init__(self, hall: Hall, phones: Sequence[Phone], board: Board) -> None:
-        self._gate, self._desk, self._phones, self._board = hall.gate, hall.desk, phones, board
-        self._seals = Seals(hall.gate.secrets.keyed_hash)
+    def __init__(self, context: ServerContext, phones: Sequence[Phone], board: Board) -> None:
+        self._gate, self._approvals, self._phones, self._board = context.gate, context.approvals, phones, board
+        self._seals = Seals(context.gate.secrets.keyed_hash)
 
     async def press(self, press: Press) -> Told | None:
         """None where nobody of ours pressed: that is counted, and nobody is told."""
@@ -84,7 +84,7 @@ class Answers:
     async def _answer(self, pressed: Pressed, question: Question | None, phone: Phone) -> Told:
         """An answer that does not count is recorded by the desk."""
         try:
-            unattended = await self._desk.answer(
+            unattended = await self._approvals.answer(
                 pressed.call_id,
                 approve=pressed.verb is Verb.ALLOW,
                 by=phone.approver,

@@ -9,13 +9,13 @@ from contextlib import suppress
 
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.doors.backoff import Pause
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.delivery import Delivery, Undelivered
-from agent_gate.doors.hall import Hall
 from agent_gate.doors.home_assistant.actions import Seals
 from agent_gate.doors.home_assistant.answers import Answers, Press, Told, press_of
 from agent_gate.doors.home_assistant.board import Board
 from agent_gate.doors.home_assistant.phones import PRESSED, Line, phones_of
-from agent_gate.doors.lookout import Lookout
+from agent_gate.doors.question_watch import QuestionWatch
 from agent_gate.model.approval import Question
 from agent_gate.model.limits import HOME_GOODBYE_S, HOME_PRESSES_MAX
 from agent_gate.model.tool import Json
@@ -37,7 +37,7 @@ class HomeApprovals(Notifier):
         self._settings, self._pause = settings, pause
         self._delivery = Delivery(pause)
         self._presses: asyncio.Queue[Press] = asyncio.Queue(HOME_PRESSES_MAX)
-        self._hall: Hall | None = None
+        self._context: ServerContext | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] = lambda: None
         self._shown_by = 0
@@ -49,27 +49,29 @@ class HomeApprovals(Notifier):
     async def resolved(self, question: Question, resolution: str, by: str) -> None:  # noqa: ARG002 -- the ledger says it
         self._delivery.add(question.call_id)
 
-    def attach(self, hall: Hall) -> None:
-        self._hall, self._client = hall, _client_of(hall)
-        phones = phones_of(self._settings, hall.identities)
-        gate = hall.gate
+    def attach(self, context: ServerContext) -> None:
+        self._context, self._client = context, _client_of(context)
+        phones = phones_of(self._settings, context.identities)
+        gate = context.gate
         send = Commands(self._client, gate.ledger, gate.clock, gate.ids).send
         self._seals, self._line = Seals(gate.secrets.keyed_hash), Line(self._client, send)
-        self._board = Board(hall, phones, self._line)
-        self._lookout = Lookout(hall, self._board, self._delivery, self._pause, self._show_again_after_a_gap)
-        self._answers = Answers(hall, phones, self._board)
+        self._board = Board(context, phones, self._line)
+        self._question_watch = QuestionWatch(
+            context, self._board, self._delivery, self._pause, self._show_again_after_a_gap
+        )
+        self._answers = Answers(context, phones, self._board)
 
     async def start(self) -> None:
         """Go on with what an earlier process showed; that the home cannot be reached is no reason not to start."""
-        assert self._hall is not None, "attach the hall first"
+        assert self._context is not None, "attach the hall first"
         self._stop_listening = self._client.listen(PRESSED, self._hear)
         with suppress(TimeoutError):
             async with asyncio.timeout(HOME_GOODBYE_S):
                 await self._client.settle()
         self._shown_by = self._line.number
         await self._board.recall()
-        await self._lookout.look_at_all()
-        runs = (self._delivery.run(self._board.refresh), self._answer(), self._lookout.run())
+        await self._question_watch.look_at_all()
+        runs = (self._delivery.run(self._board.refresh), self._answer(), self._question_watch.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
 
     async def close(self) -> None:
@@ -127,6 +129,6 @@ class HomeApprovals(Notifier):
             self._board.show_again()
 
 
-def _client_of(hall: Hall) -> HomeClient:
-    services = (service for service in hall.gate.services if isinstance(service, HomeAssistantService))
+def _client_of(context: ServerContext) -> HomeClient:
+    services = (service for service in context.gate.services if isinstance(service, HomeAssistantService))
     return next(services).client

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from agent_gate.desk import OpenQuestion
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.home_assistant.actions import Seals, Verb
 from agent_gate.doors.home_assistant.notice import render
 from agent_gate.doors.home_assistant.phones import Button, Line, Phone
 from agent_gate.doors.shapes import digest
+from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.model.entry import GATE_PROJECT, DropMessage, KeepMessage, Work
 from agent_gate.model.limits import HOME_PHONE_AGAIN_S, HOME_QUESTIONS_MAX, MESSAGES_WAITING_MAX
 from agent_gate.pipeline.hold import not_entitled
@@ -40,10 +40,10 @@ class Shown:
 class Board:
     """Sends and clears the notifications about questions; `refresh` is called by one task only."""
 
-    def __init__(self, hall: Hall, phones: Sequence[Phone], line: Line) -> None:
-        self._gate, self._ledger, self._desk = hall.gate, hall.gate.ledger, hall.desk
+    def __init__(self, context: ServerContext, phones: Sequence[Phone], line: Line) -> None:
+        self._gate, self._ledger, self._approvals = context.gate, context.gate.ledger, context.approvals
         self._phones, self._line = phones, line
-        self._seals = Seals(hall.gate.secrets.keyed_hash)
+        self._seals = Seals(context.gate.secrets.keyed_hash)
         self._shown: dict[str, Shown] = {}
         self._ended: dict[str, str] = {}
         """Digests of questions that are on no phone any more; a press may be on its way still."""
@@ -94,7 +94,7 @@ class Board:
 
     async def is_stale(self, call_id: str, *, unattended: bool) -> bool:
         """Whether a phone shows something else than the ledger says."""
-        now, shown = await self._desk.question_alone(call_id), self._shown.get(call_id)
+        now, shown = await self._approvals.question_alone(call_id), self._shown.get(call_id)
         if now is None or shown is None:
             return True
         wanted = self._wanted(now, shown, unattended=unattended)
@@ -102,7 +102,7 @@ class Board:
 
     async def refresh(self, call_id: str) -> None:
         """Bring every phone up to date; raises Undelivered where that must be tried again."""
-        now, shown = await self._desk.question(call_id), self._shown.get(call_id)
+        now, shown = await self._approvals.question(call_id), self._shown.get(call_id)
         wanted = self._wanted(now, shown, unattended=bool(now.unattended)) if now else {}
         if now is not None and shown is None and wanted:
             if not self.has_room():
@@ -197,10 +197,10 @@ class Board:
         }
         self._shown[call_id] = shown
         kept = KeepMessage(call_id, CHANNEL, orjson.dumps(fields).decode())
-        await self._ledger.commit(Work(GATE_PROJECT, beside=(kept,)))
+        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(kept,)))
 
     async def _drop(self, call_id: str) -> None:
-        await self._ledger.commit(Work(GATE_PROJECT, beside=(DropMessage(call_id, CHANNEL),)))
+        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(DropMessage(call_id, CHANNEL),)))
         shown = self._shown.pop(call_id, None)
         if shown is not None:
             self._ended[call_id] = shown.digest

@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 from agent_gate.doors.mcp.left_open import LeftOpen, LeftOpenCalls
 from agent_gate.doors.reads import leave_to_read
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.mailbox import Mailbox
+from agent_gate.gate.progress import still_open
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.limits import MCP_DECIDED_S, MCP_PROGRESS_INTERVAL_S
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
-from agent_gate.passage import still_open
-from agent_gate.runtime import Gate
 
 Progress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
 """Tells the client how long it has been waited, of how long at most, and for what."""

@@ -27,12 +27,12 @@ from mcp_types import (
 from msgspec import structs
 
 from agent_gate import __version__
+from agent_gate.doors.codes import mcp_error_of_outcome
 from agent_gate.doors.mcp.calls import Calls, Progress
 from agent_gate.doors.mcp.listing import GATE_RESULT, RESULT_TOOL, listed
 from agent_gate.doors.mcp.names import by_client_name
 from agent_gate.doors.mcp.results import agreed, asked, result_of
 from agent_gate.doors.shapes import offered_to
-from agent_gate.doors.wire import mcp_error_of_outcome
 from agent_gate.model.approval import Approver
 from agent_gate.model.errors import GateError, ToolError
 from agent_gate.model.limits import (
@@ -62,7 +62,9 @@ class McpDoor:
 
     def __init__(self, calls: Calls, approvers: Sequence[Approver] = ()) -> None:
         self._calls, self._gate, self._approvers = calls, calls.gate, approvers
-        self._tools = by_client_name((hand.declaration.name for hand in self._gate.tools.all()), GATE_RESULT)
+        self._tools = by_client_name(
+            (registered.declaration.name for registered in self._gate.tools.all()), GATE_RESULT
+        )
         self._list, self._listed_by = self._look_up(), self._gate.judge
         self._session: ServerSession | None = None
         self._changes = InMemorySubscriptionBus()

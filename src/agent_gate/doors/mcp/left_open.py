@@ -9,13 +9,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_gate.mailbox import Mailbox
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.mailbox import Mailbox
 from agent_gate.model.call import Agent
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.limits import WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import epoch
 from agent_gate.model.tool import Json
-from agent_gate.runtime import Gate
 
 _WISH_CHARS = 32
 _OWN_ID = re.compile(rf"mcp-([0-9a-f]{{{_WISH_CHARS}}})-")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import orjson
 from mcp_types import CallToolResult, TextContent
 
+from agent_gate.doors.codes import rpc_of_outcome
 from agent_gate.doors.mcp.listing import GATE_RESULT
-from agent_gate.doors.wire import rpc_of_outcome
 from agent_gate.model.approval import Approver, Question
 from agent_gate.model.limits import MCP_APPROVERS_SHOWN_MAX
 from agent_gate.model.moment import iso

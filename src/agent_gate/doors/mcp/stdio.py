@@ -37,7 +37,7 @@ Given: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 @contextmanager
-def wire() -> Iterator[tuple[int, int]]:
+def protocol_pipes() -> Iterator[tuple[int, int]]:
     """Descriptors of our own for both; whoever else reads gets nothing, and prints to standard error."""
     reading, writing = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3) for number in (0, 1))
     null = os.open(os.devnull, os.O_RDONLY)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from opentelemetry import context, propagate
+from opentelemetry import context as span_context
+from opentelemetry import propagate
 from starlette.datastructures import Headers
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.observe.logs import RequestLog, configure_logs, secrets_of
 from agent_gate.doors.observe.metrics import Meter
 from agent_gate.doors.observe.probes import Probes
@@ -23,12 +24,12 @@ __all__ = ["Observation", "Watchdog", "configure_logs", "routes", "secrets_of"]
 class Observation:
     """Watches the gate of one hall from now on."""
 
-    def __init__(self, hall: Hall) -> None:
-        gate = hall.gate
+    def __init__(self, context: ServerContext) -> None:
+        gate = context.gate
         self.meter = Meter(gate.clock)
-        self.meter.offer(hand.declaration.name for hand in gate.tools.all())
+        self.meter.offer(registered.declaration.name for registered in gate.tools.all())
         gate.observer = with_spans(self.meter, gate.clock)
-        self._probes = Probes(hall, self.meter)
+        self._probes = Probes(context, self.meter)
 
     def routes(self) -> list[BaseRoute]:
         return self._probes.routes()
@@ -47,8 +48,8 @@ class Observation:
         self.meter.blocked += 1
 
 
-def routes(hall: Hall) -> list[BaseRoute]:
-    return Observation(hall).routes()
+def routes(context: ServerContext) -> list[BaseRoute]:
+    return Observation(context).routes()
 
 
 class _Counted:
@@ -80,8 +81,8 @@ class _Counted:
         if "traceparent" not in headers:
             await self._app(scope, receive, counting)
             return
-        token = context.attach(propagate.extract(headers))
+        token = span_context.attach(propagate.extract(headers))
         try:
             await self._app(scope, receive, counting)
         finally:
-            context.detach(token)
+            span_context.detach(token)

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agent_gate.doors.callers import Answered, Callers
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
+from agent_gate.doors.health import wellbeing
 from agent_gate.doors.http import STRANGER, json_response
 from agent_gate.doors.observe.metrics import Meter
 from agent_gate.doors.reads import look
-from agent_gate.doors.wellbeing import wellbeing
 from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
 from agent_gate.ledger.reader import row_of
 from agent_gate.model.call import Agent
@@ -31,9 +31,9 @@ DOOR, MONITOR = "probes", "monitor"
 
 
 class Probes:
-    def __init__(self, hall: Hall, meter: Meter) -> None:
-        self._hall, self._meter = hall, meter
-        self._callers = Callers(hall.identities, hall.throttle)
+    def __init__(self, context: ServerContext, meter: Meter) -> None:
+        self._context, self._meter = context, meter
+        self._callers = Callers(context.identities, context.throttle)
         self._looking: asyncio.Task[dict[str, str]] | None = None
         self._looked_at = float("-inf")
 
@@ -51,7 +51,7 @@ class Probes:
         if refused := await self._refusal(request):
             return refused
         checks = dict(await self._checks())
-        if self._hall.closing.is_set():
+        if self._context.closing.is_set():
             checks["server"] = "closing"
         ready = all(state == "ok" for state in checks.values())
         return json_response({"status": "ready" if ready else "not_ready", "checks": checks}, 200 if ready else 503)
@@ -60,14 +60,14 @@ class Probes:
         if refused := await self._refusal(request):
             return refused
         await asyncio.to_thread(self._count)
-        self._meter.ledger = self._hall.gate.ledger.figures()
-        self._meter.under_way = self._hall.gate.calls_under_way
+        self._meter.ledger = self._context.gate.ledger.figures()
+        self._meter.under_way = self._context.gate.calls_under_way
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._meter.registry), headers={"content-type": content_type})
 
     def _count(self) -> None:
-        with self._hall.reader() as reader:
-            self._meter.questions = count_open(reader, self._hall.gate.clock)
+        with self._context.reader() as reader:
+            self._meter.questions = count_open(reader, self._context.gate.clock)
             self._meter.results = count_waiting_results(reader)
             self._meter.paused = is_paused(reader)
 
@@ -78,7 +78,7 @@ class Probes:
             caller = await self._callers.of(request)
             if isinstance(caller, Answered):
                 if caller.problem is not None:
-                    self._hall.gate.count_refusal(who, caller.problem)
+                    self._context.gate.count_refusal(who, caller.problem)
                 return caller.response
             who = caller.id
             if isinstance(caller, Agent) and MONITOR not in caller.roles:
@@ -86,11 +86,11 @@ class Probes:
                     f"this is for approvers and agents with role {MONITOR}", code=6003, suggestion="use their token"
                 )
             if isinstance(caller, Agent):
-                self._hall.gate.observer.looked(DOOR, request.url.path)
+                self._context.gate.observer.looked(DOOR, request.url.path)
             else:
-                look(self._hall, caller, DOOR, request.url.path)
+                look(self._context, caller, DOOR, request.url.path)
         except IdentityError as error:
-            self._hall.gate.count_refusal(who, error.problem)
+            self._context.gate.count_refusal(who, error.problem)
             raise
         return None
 
@@ -103,13 +103,13 @@ class Probes:
         return await asyncio.shield(self._looking)
 
     async def _look(self) -> dict[str, str]:
-        return await wellbeing(self._hall, {"database": self._database()})
+        return await wellbeing(self._context, {"database": self._database()})
 
     async def _database(self) -> bool:
         """A reader of its own reads, and the writer takes work."""
         await asyncio.to_thread(self._read)
-        return isinstance(await self._hall.gate.ledger.commit(Work(GATE_PROJECT)), Applied)
+        return isinstance(await self._context.gate.ledger.commit(Work(GATE_PROJECT)), Applied)
 
     def _read(self) -> None:
-        with self._hall.reader() as reader:
+        with self._context.reader() as reader:
             row_of(reader, "SELECT count(*) FROM heads")

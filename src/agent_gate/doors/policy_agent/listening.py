@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha import reflection
 from agent_gate.chain.executor import Executor
 from agent_gate.chain.registry import Registry
 from agent_gate.config import Config, PolicyAgentConfig
+from agent_gate.doors.codes import Unreachable
 from agent_gate.doors.policy_agent.envoy import Kernel, envoy_handlers
 from agent_gate.doors.policy_agent.health import Health
 from agent_gate.doors.policy_agent.methods import handlers
@@ -23,7 +24,6 @@ from agent_gate.doors.policy_agent.place import OURS_ONLY, claimed, umask
 from agent_gate.doors.policy_agent.relay import relaying
 from agent_gate.doors.policy_agent.running import Running
 from agent_gate.doors.policy_agent.service import SERVICE, PolicyAgent
-from agent_gate.doors.wire import Unreachable
 from agent_gate.model.limits import (
     AGENT_DRAIN_S,
     AGENT_HEALTH_INTERVAL_S,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agent_gate.doors.wire import Unreachable
+from agent_gate.doors.codes import Unreachable
 from agent_gate.model.errors import ConfigError
 
 PATH_BYTES_MAX = 107

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.telegram.buttons import Pressed, Seals, Verb, read
 from agent_gate.doors.telegram.endings import Ended, Open, standing
 from agent_gate.doors.telegram.render import render
@@ -24,10 +24,10 @@ class Notice:
 
 
 class Answers:
-    def __init__(self, hall: Hall, chat_id: int) -> None:
-        self._gate, self._desk, self._identities = hall.gate, hall.desk, hall.identities
+    def __init__(self, context: ServerContext, chat_id: int) -> None:
+        self._gate, self._approvals, self._identities = context.gate, context.approvals, context.identities
         self._chat_id = chat_id
-        self._seals = Seals(hall.gate.secrets.keyed_hash)
+        self._seals = Seals(context.gate.secrets.keyed_hash)
 
     async def press(self, press: Press) -> Notice:
         who = f"telegram:{press.user_id}"
@@ -50,7 +50,7 @@ class Answers:
             return self._turned_away(who, "This button is out of date or forged. Nothing was done.", pressed.call_id)
         if found is not None and pressed.verb is not Verb.DENY and not render(found[0]).complete:
             return self._turned_away(who, "What cannot be shown in full cannot be approved here.", pressed.call_id)
-        unattended = await self._desk.answer(
+        unattended = await self._approvals.answer(
             pressed.call_id,
             approve=pressed.verb is not Verb.DENY,
             by=approver,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import orjson
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.shapes import digest
 from agent_gate.doors.telegram.buttons import Seals, Verb
 from agent_gate.doors.telegram.endings import Ended, Open, standing
@@ -62,11 +62,11 @@ class Shown:
 class Board:
     """Sends and edits the messages about questions; `refresh` is called by one task only."""
 
-    def __init__(self, hall: Hall, chat: Chat, chat_id: int) -> None:
-        self._gate, self._ledger, self._desk = hall.gate, hall.gate.ledger, hall.desk
+    def __init__(self, context: ServerContext, chat: Chat, chat_id: int) -> None:
+        self._gate, self._ledger, self._approvals = context.gate, context.gate.ledger, context.approvals
         self._chat, self._chat_id = chat, chat_id
-        self._seals = Seals(hall.gate.secrets.keyed_hash)
-        self._elsewhere = _console_of(hall)
+        self._seals = Seals(context.gate.secrets.keyed_hash)
+        self._elsewhere = _console_of(context)
         self._shown: dict[str, Shown] = {}
         self._again: set[str] = set()
         self._overdue: dict[str, float] = {}
@@ -137,7 +137,7 @@ class Board:
 
     async def _show_open(self, call_id: str, now: Open, shown: Shown | None, *, again: bool) -> None:
         question = now.question
-        unattended = await self._desk.unattended(question)
+        unattended = await self._approvals.unattended(question)
         rendered = render(question, now.approved_by, elsewhere=self._elsewhere, unattended=unattended)
         wanted = Shown(
             0, question.nonce, digest(question), _state_of(now), question.expires_at, unattended, rendered.about
@@ -208,11 +208,11 @@ class Board:
         }
         self._shown[call_id] = shown
         await self._ledger.commit(
-            Work(GATE_PROJECT, beside=(KeepMessage(call_id, CHANNEL, orjson.dumps(fields).decode()),))
+            Work(GATE_PROJECT, side_tables=(KeepMessage(call_id, CHANNEL, orjson.dumps(fields).decode()),))
         )
 
     async def _drop(self, call_id: str) -> None:
-        await self._ledger.commit(Work(GATE_PROJECT, beside=(DropMessage(call_id, CHANNEL),)))
+        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(DropMessage(call_id, CHANNEL),)))
         self._shown.pop(call_id, None)
         self._overdue.pop(call_id, None)
 
@@ -230,9 +230,9 @@ def _state_of(now: Open) -> str:
     return f"open {' '.join(now.approved_by)}".strip()
 
 
-def _console_of(hall: Hall) -> str:
+def _console_of(context: ServerContext) -> str:
     """Where the console is, if the configuration says so."""
-    gateway = hall.config.gateway
+    gateway = context.config.gateway
     if gateway.host in ("0.0.0.0", "::", ""):  # noqa: S104 -- every address of this machine is none to name
         return ELSEWHERE
     host = f"[{gateway.host}]" if ":" in gateway.host else gateway.host

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from agent_gate.desk import OpenQuestion
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.telegram.render import moment, one_line
 from agent_gate.doors.telegram.updates import Command
+from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.model.approval import Approver
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import TELEGRAM_COMMAND_AGE_S_MAX, TELEGRAM_RESENT_MAX, TELEGRAM_STRANGERS_MAX
@@ -18,8 +18,8 @@ HELP = "/pending shows the open questions again; /pause denies every call until 
 
 
 class Commands:
-    def __init__(self, hall: Hall, chat_id: int) -> None:
-        self._gate, self._desk, self._identities = hall.gate, hall.desk, hall.identities
+    def __init__(self, context: ServerContext, chat_id: int) -> None:
+        self._gate, self._approvals, self._identities = context.gate, context.approvals, context.identities
         self._chat_id = chat_id
         self._strangers: set[tuple[int, int]] = set()
 
@@ -58,12 +58,12 @@ class Commands:
                 return "", []
 
     async def _pending(self) -> tuple[str, list[str]]:
-        questions = await self._desk.questions()
+        questions = await self._approvals.questions()
         if not questions:
             return "No question is open.", []
         shown = questions[:TELEGRAM_RESENT_MAX]
         lines = [f"{len(questions)} open; the first {len(shown)} follow:", *map(_line, shown)]
-        if await self._desk.paused():
+        if await self._approvals.paused():
             lines.insert(0, "The gate is paused: every call is denied.")
         return "\n".join(lines), [one.question.call_id for one in shown]
 
@@ -74,9 +74,9 @@ class Commands:
         if self._gate.clock.now() - command.sent_at > TELEGRAM_COMMAND_AGE_S_MAX:
             return f"This /{command.name} of {moment(command.sent_at)} came too late. Send it again if you mean it."
         if command.name == "pause":
-            new = await self._desk.pause(approver, command.text)
+            new = await self._approvals.pause(approver, command.text)
             return "Paused: every call is denied until /resume." if new else "The gate is paused already."
-        new = await self._desk.resume(approver, command.text)
+        new = await self._approvals.resume(approver, command.text)
         return "Resumed." if new else "The gate is not paused."
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from agent_gate.config import TelegramConfig
 from agent_gate.doors.backoff import Pause
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.delivery import Delivery
-from agent_gate.doors.hall import Hall
-from agent_gate.doors.lookout import Lookout
+from agent_gate.doors.question_watch import QuestionWatch
 from agent_gate.doors.telegram.answers import Answers, Notice
 from agent_gate.doors.telegram.board import Board
 from agent_gate.doors.telegram.commands import Commands
@@ -37,7 +37,7 @@ class TelegramMessenger(Notifier):
         self._bot, self._chat_id, self._pause = _bot(settings), settings.chat_id, pause
         self._delivery = Delivery(pause)
         self._hearing = Hearing(self._bot, self._handle, pause)
-        self._hall: Hall | None = None
+        self._context: ServerContext | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._notices: set[asyncio.Task[None]] = set()
 
@@ -47,18 +47,18 @@ class TelegramMessenger(Notifier):
     async def resolved(self, question: Question, resolution: str, by: str) -> None:  # noqa: ARG002 -- the ledger says it
         self._delivery.add(question.call_id)
 
-    def attach(self, hall: Hall) -> None:
-        self._hall = hall
-        self._board = Board(hall, self._bot, self._chat_id)
-        self._lookout = Lookout(hall, self._board, self._delivery, self._pause)
-        self._answers, self._commands = Answers(hall, self._chat_id), Commands(hall, self._chat_id)
+    def attach(self, context: ServerContext) -> None:
+        self._context = context
+        self._board = Board(context, self._bot, self._chat_id)
+        self._question_watch = QuestionWatch(context, self._board, self._delivery, self._pause)
+        self._answers, self._commands = Answers(context, self._chat_id), Commands(context, self._chat_id)
 
     async def start(self) -> None:
         """Go on with what an earlier process showed; that Telegram cannot be reached is no reason not to start."""
-        assert self._hall is not None, "attach the hall first"
+        assert self._context is not None, "attach the hall first"
         await self._board.recall()
-        await self._lookout.look_at_all()
-        runs = (self._delivery.run(self._board.refresh), self._hearing.run(), self._lookout.run())
+        await self._question_watch.look_at_all()
+        runs = (self._delivery.run(self._board.refresh), self._hearing.run(), self._question_watch.run())
         self._tasks = [asyncio.create_task(run) for run in runs]
 
     async def close(self) -> None:

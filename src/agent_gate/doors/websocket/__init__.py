@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, WebSocketRoute
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.websocket.connection import LINE
 from agent_gate.doors.websocket.door import Door
 
 __all__ = ["LINE", "Door", "routes"]
 
 
-def routes(hall: Hall) -> list[BaseRoute]:
-    return [WebSocketRoute("/ws", Door(hall))]
+def routes(context: ServerContext) -> list[BaseRoute]:
+    return [WebSocketRoute("/ws", Door(context))]

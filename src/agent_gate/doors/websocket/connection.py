@@ -11,10 +11,10 @@ from typing import Protocol
 
 from starlette.types import Receive, Send
 
+from agent_gate.doors.codes import Rpc
 from agent_gate.doors.websocket import rpc
 from agent_gate.doors.websocket.methods import METHODS, Session
 from agent_gate.doors.websocket.rpc import Request, RpcError
-from agent_gate.doors.wire import Rpc
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import (
     INTAKE_BACKLOG_MAX,
@@ -56,9 +56,9 @@ class Connection:
     ) -> None:
         """What the agent asked for and did not wait for goes on among the lingering."""
         self._session, self._send_event, self._lingering, self._line = session, send, lingering, line
-        self._closing = session.hall.closing
-        self._ledger = session.hall.gate.ledger
-        self._context = copy_context()
+        self._closing = session.context.closing
+        self._ledger = session.context.gate.ledger
+        self._variables = copy_context()
         """What holds for the connection holds for its requests, whichever way they come in."""
         self._answering: set[asyncio.Task[None]] = set()
         self._plans: set[asyncio.Task[None]] = set()
@@ -134,7 +134,7 @@ class Connection:
 
     def _start(self, request: Request) -> None:
         """In a task of its own: what a tool leaves behind in its task must not meet another call."""
-        task = asyncio.get_running_loop().create_task(self._answer(request), context=self._context.copy())
+        task = asyncio.get_running_loop().create_task(self._answer(request), context=self._variables.copy())
         self._answering.add(task)
         if request.method == "execute_plan":
             self._plans.add(task)
@@ -162,11 +162,11 @@ class Connection:
 
     async def _keep(self, outcome: Outcome) -> None:
         """The agent went before it could be told how its call ended; one that goes on is left for it at its end."""
-        hall = self._session.hall
+        context = self._session.context
         if outcome.status is Status.PENDING_APPROVAL:
             return
-        if await hall.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
-            await hall.mailbox.keep(self._session.agent, outcome)
+        if await context.gate.result(outcome.call_id) is not None:  # what was refused at the door is not on record
+            await context.mailbox.keep(self._session.agent, outcome)
 
     def _told(self, error: BaseException) -> RpcError:
         """What the agent is told of an error."""

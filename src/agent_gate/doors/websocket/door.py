@@ -9,7 +9,8 @@ from contextlib import suppress
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.codes import Rpc, rpc_of_problem
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import STRANGER, address_of, bearer_token
 from agent_gate.doors.throttle import slowed_down
 from agent_gate.doors.websocket import rpc
@@ -17,7 +18,6 @@ from agent_gate.doors.websocket.connection import CLOSING, LINE, POLICY_VIOLATIO
 from agent_gate.doors.websocket.methods import Session
 from agent_gate.doors.websocket.params import checked
 from agent_gate.doors.websocket.rpc import Request, RpcError
-from agent_gate.doors.wire import Rpc, rpc_of_problem
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import AGENT_CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
@@ -29,8 +29,8 @@ UNNAMED = Problem(6002, "the first message must be `auth`", "send `auth` with th
 class Door:
     """An ASGI application: one call of it is one socket."""
 
-    def __init__(self, hall: Hall) -> None:
-        self._hall = hall
+    def __init__(self, context: ServerContext) -> None:
+        self._context = context
         self._handshakes: dict[asyncio.Timeout, None] = {}
         """Those under way, the oldest first."""
         self._connections: dict[Connection, None] = {}
@@ -73,12 +73,12 @@ class Door:
         connection = HTTPConnection(scope)
         address, token = address_of(connection), bearer_token(connection)
         if token is not None:
-            return Session(self._hall, self._agent(address, token))
+            return Session(self._context, self._agent(address, token))
         event = await receive()
         if event["type"] != "websocket.receive":
             return None
         request = self._first(event.get("text"))
-        session = Session(self._hall, self._agent(address, request.params["token"], request.id))
+        session = Session(self._context, self._agent(address, request.params["token"], request.id))
         try:
             greeting = await session.greeting()
         except GateError as error:
@@ -102,11 +102,11 @@ class Door:
         return request
 
     def _agent(self, address: str, token: str, request_id: str | int | None = None) -> Agent:
-        throttle = self._hall.throttle
+        throttle = self._context.throttle
         wait_s = throttle.wait_s(address, token)
         if wait_s:
             raise self._turned_away(slowed_down(wait_s), request_id)
-        agent = self._hall.identities.agent(token)
+        agent = self._context.identities.agent(token)
         if agent is None:
             throttle.failed(address)
             raise self._turned_away(UNKNOWN, request_id)
@@ -114,12 +114,12 @@ class Door:
         return agent
 
     def _turned_away(self, problem: Problem, request_id: str | int | None) -> RpcError:
-        self._hall.gate.count_refusal(STRANGER, problem)
+        self._context.gate.count_refusal(STRANGER, problem)
         return RpcError(rpc_of_problem(problem), str(problem), {"error": problem.to_json()}, request_id)
 
     async def _serve(self, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         agent_id = session.agent.id
-        if self._hall.closing.is_set():
+        if self._context.closing.is_set():
             await _close(send, RESTART, CLOSING.name)
             return
         if self._of_agent[agent_id] >= AGENT_CONNECTIONS_MAX:
@@ -136,12 +136,12 @@ class Door:
         finally:
             del self._connections[connection]
             self._of_agent[agent_id] -= 1
-            if not self._connections and not self._hall.closing.is_set():
+            if not self._connections and not self._context.closing.is_set():
                 self._farewell.cancel()
                 self._farewell = None
 
     async def _say_goodbye(self) -> None:
-        await self._hall.closing.wait()
+        await self._context.closing.wait()
         await asyncio.gather(*(connection.say_goodbye() for connection in list(self._connections)))
 
 

@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from agent_gate.config import load_plan
-from agent_gate.doors.hall import Hall
+from agent_gate.doors.codes import Rpc, rpc_of_problem
+from agent_gate.doors.context import ServerContext
 from agent_gate.doors.reads import leave_to_read
 from agent_gate.doors.shapes import offered_to, run_to_json, tool_to_json
 from agent_gate.doors.websocket.params import checked, ids_of, mode_of, wrong
 from agent_gate.doors.websocket.rpc import RpcError
-from agent_gate.doors.wire import Rpc, rpc_of_problem
+from agent_gate.gate.plans import run_plan
 from agent_gate.model.call import Agent, CallRequest, Presence
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
-from agent_gate.plans import run_plan
 
 DOOR = "websocket"
 _CALL = ("request_id", "project", "confirmed", "mode", "wait")
@@ -27,10 +27,10 @@ Method: TypeAlias = Callable[["Session", Mapping[str, Json]], Awaitable[Json | O
 class Session:
     """One agent at the hall's doors; where the agent is told an error, an RpcError or GateError is raised."""
 
-    def __init__(self, hall: Hall, agent: Agent) -> None:
-        self.hall, self.agent = hall, agent
+    def __init__(self, context: ServerContext, agent: Agent) -> None:
+        self.context, self.agent = context, agent
         self.presence = Presence()
-        self._gate, self._mailbox = hall.gate, hall.mailbox
+        self._gate, self._mailbox = context.gate, context.mailbox
 
     async def greeting(self) -> Json:
         pending = await self._mailbox.count(self.agent)
@@ -39,7 +39,7 @@ class Session:
     async def auth(self, params: Mapping[str, Json]) -> Json:
         """Once more on a connection that has said who it is."""
         given = checked(params, ("token",))
-        if self.hall.identities.agent(given["token"]) is not self.agent:
+        if self.context.identities.agent(given["token"]) is not self.agent:
             raise RpcError(Rpc.NOT_AUTHENTICATED, "this connection is another agent's; open a new one")
         return await self.greeting()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agent_gate.doors.codes import Rpc
 from agent_gate.doors.websocket.rpc import RpcError
-from agent_gate.doors.wire import Rpc
 from agent_gate.model.limits import WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.tool import Json, Mode
 

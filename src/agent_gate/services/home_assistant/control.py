@@ -15,7 +15,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.ha_fields import ALL
 from agent_gate.policy.signature_ha import scene_call
-from agent_gate.ports import Binding, Clock, Hand, Judge, Moved
+from agent_gate.ports import Binding, Clock, Judge, Moved, RegisteredTool
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused
@@ -24,17 +24,17 @@ from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.probing import binding_of_unknown
 from agent_gate.services.home_assistant.targets import Reach, reach_of
 from agent_gate.services.home_assistant.undo import Undo, kept_states
-from agent_gate.toolkit import make_hand
+from agent_gate.toolkit import make_registered_tool
 
 SERVICE = "home_assistant"
 
 
-def control_hands(client: HomeClient, clock: Clock, send: SendCommand) -> list[Hand]:
+def control_tools(client: HomeClient, clock: Clock, send: SendCommand) -> list[RegisteredTool]:
     control, undo = Control(client, clock), Undo(client, send)
     return [
-        make_hand(HA_CALL_SERVICE, SERVICE, bind=control.bind_service, undo=undo.bind),
-        make_hand(HA_ACTIVATE_SCENE, SERVICE, bind=control.bind_scene, undo=undo.bind),
-        make_hand(HA_FIRE_EVENT, SERVICE, bind=control.bind_event, undo=refuse_undo),
+        make_registered_tool(HA_CALL_SERVICE, SERVICE, bind=control.bind_service, undo=undo.bind),
+        make_registered_tool(HA_ACTIVATE_SCENE, SERVICE, bind=control.bind_scene, undo=undo.bind),
+        make_registered_tool(HA_FIRE_EVENT, SERVICE, bind=control.bind_event, undo=refuse_undo),
     ]
 
 

@@ -8,26 +8,26 @@ from agent_gate.model import home_assistant as declared
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Hand, ListAct, Withheld
+from agent_gate.ports import Clock, ListAct, RegisteredTool, Withheld
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.history import History
 from agent_gate.services.home_assistant.listing import READ_ALIAS, IsWithheld, Listing, read_alias
 from agent_gate.services.home_assistant.statistics import Statistics
 from agent_gate.services.home_assistant.unknown import Unknown
-from agent_gate.toolkit import make_hand
+from agent_gate.toolkit import make_registered_tool
 
 SERVICE = "home_assistant"
 Answer = Callable[[Mapping[str, Json]], Awaitable[Json]]
 
 
-def query_hands(client: HomeClient, clock: Clock) -> list[Hand]:
+def query_tools(client: HomeClient, clock: Clock) -> list[RegisteredTool]:
     listing = Listing(client.home)
     lists = {declared.HA_GET_STATES.name: listing.states, declared.HA_LIST_ENTITIES.name: listing.entities}
     return [
-        make_hand(tool, SERVICE, list_act=_listing(lists[tool.name]))
+        make_registered_tool(tool, SERVICE, list_act=_listing(lists[tool.name]))
         if tool.name in lists
-        else make_hand(tool, SERVICE, list_act=_acting(answer))
+        else make_registered_tool(tool, SERVICE, list_act=_acting(answer))
         for tool, answer in answers(client, clock)
     ]
 

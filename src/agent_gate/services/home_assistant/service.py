@@ -11,15 +11,15 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.model.home_assistant import HA_CALL_SERVICE, HOME_ASSISTANT_TOOLS, ToolMeta
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Hand, Ids, Ledger
+from agent_gate.ports import Clock, Ids, Ledger, RegisteredTool
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.commands import Commands
-from agent_gate.services.home_assistant.control import control_hands
+from agent_gate.services.home_assistant.control import control_tools
 from agent_gate.services.home_assistant.credentials import HOW_TO_SET, Contacts, TokenRefused, resolve_token
 from agent_gate.services.home_assistant.faults import AuthRefused
-from agent_gate.services.home_assistant.queries import SERVICE, answers, query_hands
+from agent_gate.services.home_assistant.health import HomeHealth
+from agent_gate.services.home_assistant.queries import SERVICE, answers, query_tools
 from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
-from agent_gate.services.home_assistant.standing import HomeStanding
 
 
 class HomeAssistantService:
@@ -63,11 +63,11 @@ class HomeAssistantService:
         """The label of the ledger's branch with the tables of this service."""
         return SERVICE
 
-    def hands(self) -> Sequence[Hand]:
+    def registered_tools(self) -> Sequence[RegisteredTool]:
         send = Commands(self.client, self._ledger, self._clock, self._ids).send
-        made = [*query_hands(self.client, self._clock), *control_hands(self.client, self._clock, send)]
-        hands = {hand.declaration.name: hand for hand in made}
-        return [hands[tool.name] for tool in HOME_ASSISTANT_TOOLS]
+        made = [*query_tools(self.client, self._clock), *control_tools(self.client, self._clock, send)]
+        registered_tools = {registered.declaration.name: registered for registered in made}
+        return [registered_tools[tool.name] for tool in HOME_ASSISTANT_TOOLS]
 
     async def start(self) -> None:
         """RuntimeError where there is no token, or the server refuses it; one that cannot be reached is tried again."""
@@ -112,9 +112,9 @@ class HomeAssistantService:
         return self.client.trouble
 
     @property
-    def standing(self) -> HomeStanding:
+    def health(self) -> HomeHealth:
         """How it is with the home, for whoever starts the gate."""
-        return HomeStanding(self.client.url, self.client.home.version, self.client.user, self.trouble)
+        return HomeHealth(self.client.url, self.client.home.version, self.client.user, self.trouble)
 
     async def health_check(self) -> bool:
         return not self.trouble

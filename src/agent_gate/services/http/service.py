@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_gate.bindings.names import Resolver, SystemResolver, addresses_of
 from agent_gate.model.builtin import HTTP_GET
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
@@ -22,9 +21,10 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.guards.fetches import Fetch, found, read_fetch
 from agent_gate.policy.guards.headers import Headers, for_other_origin
 from agent_gate.policy.guards.urls import Url
-from agent_gate.ports import Binding, Clock, Hand, Judge, Ledger
+from agent_gate.ports import Binding, Clock, Judge, Ledger, RegisteredTool
+from agent_gate.resolve.names import Resolver, SystemResolver, addresses_of
 from agent_gate.services.http.body import readable
-from agent_gate.toolkit import make_hand
+from agent_gate.toolkit import make_registered_tool
 
 if TYPE_CHECKING:
     from agent_gate.services.http.exchange import Network, Reply
@@ -97,8 +97,8 @@ class HttpService:
     def tools(self) -> Sequence[ToolDeclaration]:
         return (HTTP_GET,)
 
-    def hands(self) -> Sequence[Hand]:
-        return [make_hand(HTTP_GET, self.name, bind=self._bind)]
+    def registered_tools(self) -> Sequence[RegisteredTool]:
+        return [make_registered_tool(HTTP_GET, self.name, bind=self._bind)]
 
     async def start(self) -> None: ...
 

@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-from agent_gate.bindings.copies import Copies
-from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.limits import (
@@ -26,6 +24,8 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.ports import Failed, Proposal
+from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.threads import FileThreads
 from agent_gate.sandbox.choice import Sandbox
 from agent_gate.sandbox.command import Access, Command, Finished, Limits
 from agent_gate.sandbox.layering import in_layers, written
@@ -37,7 +37,7 @@ from agent_gate.services.shell.layering import IN_LAYERS, Layering
 from agent_gate.services.shell.looking import Looked
 from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.viewing import Viewer
-from agent_gate.sharing import Places
+from agent_gate.system.sharing import Places
 
 THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from agent_gate.bindings.copies import Copies
+from agent_gate.resolve.copies import Copies
 from agent_gate.sandbox.command import Access, Place
 
 

@@ -6,16 +6,16 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from agent_gate.bindings.commit.layer import Bounds, Found, read_layers
-from agent_gate.bindings.commit.steps import file_list
-from agent_gate.bindings.copies import Copies
-from agent_gate.bindings.own_watch import OwnWatch
-from agent_gate.bindings.scratch import Scratch, clear_left_behind
-from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.policy import Policy
 from agent_gate.policy.guards.path_patterns import compile_patterns
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.resolve.commit.layer import Bounds, Found, read_layers
+from agent_gate.resolve.commit.steps import file_list
+from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.own_watch import OwnWatch
+from agent_gate.resolve.scratch import Scratch, clear_left_behind
+from agent_gate.resolve.threads import FileThreads
 from agent_gate.sandbox.choice import Choice, Sandbox
 
 IN_LAYERS = frozenset({"judge", "ask"})

@@ -6,10 +6,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from agent_gate.bindings.paths import PathResolver, Target
-from agent_gate.bindings.programs import Executable, NotFound, find_program
-from agent_gate.bindings.repository import Repository
-from agent_gate.bindings.scripts import needs_of
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
@@ -20,6 +16,10 @@ from agent_gate.policy.guards.command_text import TextError
 from agent_gate.policy.guards.commands import argv_of, is_listed, signature_of, use_of
 from agent_gate.policy.guards.programs import Refused, Use
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.resolve.paths import PathResolver, Target
+from agent_gate.resolve.programs import Executable, NotFound, find_program
+from agent_gate.resolve.repository import Repository
+from agent_gate.resolve.scripts import needs_of
 from agent_gate.services.shell.repositories import LeftOut, look_at_repository
 
 _WAYS = ("argv", "cmd", "command")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from agent_gate.bindings.commit import journal
-from agent_gate.bindings.commit.change import Change, manifest_hash
-from agent_gate.bindings.commit.layer import Found
-from agent_gate.bindings.commit.links import Links
-from agent_gate.bindings.commit.showing import shown_changes
-from agent_gate.bindings.commit.transaction import Transaction
-from agent_gate.bindings.copies import Copies
-from agent_gate.bindings.scratch import Scratch
-from agent_gate.bindings.threads import FileThreads
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.tool import Json
+from agent_gate.resolve.commit import journal
+from agent_gate.resolve.commit.change import Change, manifest_hash
+from agent_gate.resolve.commit.layer import Found
+from agent_gate.resolve.commit.links import Links
+from agent_gate.resolve.commit.showing import shown_changes
+from agent_gate.resolve.commit.transaction import Transaction
+from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.scratch import Scratch
+from agent_gate.resolve.threads import FileThreads
 
 
 class FileProposal:

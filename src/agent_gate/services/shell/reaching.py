@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agent_gate.bindings.paths import PathResolver
-from agent_gate.bindings.unshown import first_unshown
 from agent_gate.model.errors import GateError
 from agent_gate.model.policy import Policy
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.resolve.paths import PathResolver
+from agent_gate.resolve.unshown import first_unshown
 from agent_gate.services.shell.looking import Looked
 
 _FILE = {"type": "file"}

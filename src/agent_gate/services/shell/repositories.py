@@ -7,14 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from agent_gate.bindings.paths import Target
-from agent_gate.bindings.repository import (
-    NoRepository,
-    Repository,
-    find_repository,
-    refused_settings,
-    tells_credentials,
-)
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
@@ -25,6 +17,14 @@ from agent_gate.policy.guards.programs import Use
 from agent_gate.policy.guards.programs.git_revisions import Tracked, is_pathspec
 from agent_gate.policy.guards.programs.git_words import Line, Shape
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.resolve.paths import Target
+from agent_gate.resolve.repository import (
+    NoRepository,
+    Repository,
+    find_repository,
+    refused_settings,
+    tells_credentials,
+)
 
 
 class Looked(Protocol):

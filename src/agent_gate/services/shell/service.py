@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.bindings.commit.layer import Found
-from agent_gate.bindings.commit.undoing import undoing
-from agent_gate.bindings.copied_paths import CopiedPaths
-from agent_gate.bindings.copies import Copies
-from agent_gate.bindings.paths import PathResolver
 from agent_gate.model.builtin import SHELL_RUN
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
@@ -19,7 +14,12 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.changes import write_signature
 from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
-from agent_gate.ports import Binding, Hand, Judge, Proposal, Recorded
+from agent_gate.ports import Binding, Judge, Proposal, Recorded, RegisteredTool
+from agent_gate.resolve.commit.layer import Found
+from agent_gate.resolve.commit.undoing import undoing
+from agent_gate.resolve.copied_paths import CopiedPaths
+from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.paths import PathResolver
 from agent_gate.sandbox.choice import Choice
 from agent_gate.sandbox.supervised import Unconfined
 from agent_gate.services.shell.acting import THREADS, Act
@@ -29,8 +29,8 @@ from agent_gate.services.shell.looking import Looked, look
 from agent_gate.services.shell.proposal import FileProposal
 from agent_gate.services.shell.reaching import look_below
 from agent_gate.services.shell.viewing import Viewer
-from agent_gate.sharing import Places
-from agent_gate.toolkit import make_hand
+from agent_gate.system.sharing import Places
+from agent_gate.toolkit import make_registered_tool
 
 
 class ShellService:
@@ -54,8 +54,8 @@ class ShellService:
     def tools(self) -> Sequence[ToolDeclaration]:
         return (SHELL_RUN,)
 
-    def hands(self) -> Sequence[Hand]:
-        return [make_hand(SHELL_RUN, self.name, bind=self._bind, undo=self._bind_undo)]
+    def registered_tools(self) -> Sequence[RegisteredTool]:
+        return [make_registered_tool(SHELL_RUN, self.name, bind=self._bind, undo=self._bind_undo)]
 
     async def start(self) -> None: ...
 

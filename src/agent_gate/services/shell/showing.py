@@ -6,11 +6,11 @@ import os
 import stat
 from collections.abc import Mapping
 
-from agent_gate.bindings.own_files import OwnFiles
-from agent_gate.bindings.repository import Repository
 from agent_gate.model.policy import PathGuard
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.paths import PathRules
+from agent_gate.resolve.own_files import OwnFiles
+from agent_gate.resolve.repository import Repository
 from agent_gate.sandbox.command import Access
 
 _FILE: Mapping[str, Json] = {"type": "file"}

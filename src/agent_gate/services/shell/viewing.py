@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from agent_gate.bindings.below import Below, Seen
-from agent_gate.bindings.copies import Copies
-from agent_gate.bindings.descriptors import Descriptor, real_name
-from agent_gate.bindings.own_files import OwnFiles
-from agent_gate.bindings.repository import Repository
 from agent_gate.model.policy import PathGuard, Policy
 from agent_gate.policy.guards.path_patterns import PathPattern, compile_patterns, normal
 from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.programs import Reach, Use
 from agent_gate.policy.guards.surroundings import Surroundings
+from agent_gate.resolve.below import Below, Seen
+from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.descriptors import Descriptor, real_name
+from agent_gate.resolve.own_files import OwnFiles
+from agent_gate.resolve.repository import Repository
 from agent_gate.sandbox.command import Access, Place, View
 from agent_gate.services.shell.copied_view import over_copies
 from agent_gate.services.shell.layering import writes_of

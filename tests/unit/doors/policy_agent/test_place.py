@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_gate.doors.codes import Unreachable
 from agent_gate.doors.policy_agent.place import OURS_ONLY, claimed, default_socket_path, umask
-from agent_gate.doors.wire import Unreachable
 from agent_gate.model.errors import ConfigError
 
 

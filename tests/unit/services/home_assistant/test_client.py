@@ -13,7 +13,7 @@ from agent_gate.model.limits import HOME_CONTEXTS_MAX
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, OutcomeUnknown, Refused, Unreachable
 from agent_gate.simulated_home import Running, simulated_home
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import soon, until
 from tests.scripted_home import TOKEN, Pauses, ScriptedHome, a_client, changed, no, state
 

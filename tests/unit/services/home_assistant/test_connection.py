@@ -15,7 +15,7 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, Unreachable
 from agent_gate.simulated_home import Area, RegistryEntry, SimulatedHome, simulated_home
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import soon, until
 from tests.scenarios.certificates import Authority
 from tests.scripted_home import TOKEN, NotAnswered, Pauses, ScriptedHome, a_client, changed, state

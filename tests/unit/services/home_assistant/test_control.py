@@ -15,9 +15,9 @@ from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.policy import Policy
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Hand, Moved
+from agent_gate.ports import Binding, Moved, RegisteredTool
 from agent_gate.services.home_assistant.client import Called, HomeClient
-from agent_gate.services.home_assistant.control import control_hands
+from agent_gate.services.home_assistant.control import control_tools
 from agent_gate.services.home_assistant.home import Area, Home, RegistryEntry
 from tests.gates import NOON, HandClock, soon
 from tests.unit.services.home_assistant.homes import a_home, entity
@@ -29,17 +29,17 @@ async def send_nothing(*_: Any, **__: Any) -> Called:
     raise AssertionError("nothing is sent in these tests")
 
 
-def hands(home: Home) -> dict[str, Hand]:
+def registered_tools(home: Home) -> dict[str, RegisteredTool]:
     client = HomeClient(HomeAssistantConfig(NOBODY), "token", HandClock())
     client.home = home
-    return {hand.declaration.name: hand for hand in control_hands(client, HandClock(), send_nothing)}
+    return {registered.declaration.name: registered for registered in control_tools(client, HandClock(), send_nothing)}
 
 
 async def bound(home: Home, tool: str = "ha_call_service", **args: Any) -> tuple[Binding, BoundCall]:
-    hand = hands(home)[tool]
-    assert hand.bind is not None
+    registered = registered_tools(home)[tool]
+    assert registered.bind is not None
     request = CallRequest(Agent("bot"), tool, args)
-    binding = await hand.bind(request, args, Judge(Policy()))
+    binding = await registered.bind(request, args, Judge(Policy()))
     return binding, BoundCall("c", request, args, args, binding.signatures, "", resources=binding.resources)
 
 
@@ -52,9 +52,9 @@ IN_THE_KITCHEN: dict[str, Any] = {"domain": "light", "service": "turn_on", "targ
 
 
 async def test_the_hands_are_those_of_the_three_tools_that_act() -> None:
-    made = hands(kitchen())
+    made = registered_tools(kitchen())
     assert list(made) == ["ha_call_service", "ha_activate_scene", "ha_fire_event"]
-    assert all(hand.undo and hand.service == "home_assistant" for hand in made.values())
+    assert all(registered.undo and registered.service == "home_assistant" for registered in made.values())
 
 
 async def test_a_binding_names_the_service_and_every_target() -> None:

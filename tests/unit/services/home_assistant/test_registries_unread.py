@@ -12,7 +12,7 @@ from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.control import reach_now
 from agent_gate.services.home_assistant.history import History
 from agent_gate.services.home_assistant.listing import Listing
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import until
 from tests.scripted_home import Pauses, ScriptedHome, a_client, registered, state
 

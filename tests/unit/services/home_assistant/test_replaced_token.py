@@ -13,7 +13,7 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ConfigError, StorageError
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, Unreachable
-from agent_gate.system import SystemClock
+from agent_gate.system.clock import SystemClock
 from tests.gates import soon, until
 from tests.scripted_home import JITTER, TOKEN, Pauses, ScriptedHome, state
 

@@ -1,0 +1,72 @@
+"""Looks at what a guarded tool would touch, for `check`: files and programs are found, and nothing is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from agent_gate.model.tool import Json
+from agent_gate.policy.check import Looked
+from agent_gate.policy.judge import Judge
+
+if TYPE_CHECKING:
+    from agent_gate.resolve.paths import PathResolver
+
+
+def look(
+    tool: str, args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str, *, resolve: bool
+) -> Looked:
+    """Signatures, resources and facts of a call that is judged and not made; names are looked up only on request."""
+    if tool == "http.get":
+        return _fetch(args, resolve=resolve)
+    if tool == "shell.run":
+        return _command(args, judge, resolver, working_dir)
+    return _file(tool, args, resolver)
+
+
+def _file(tool: str, args: Mapping[str, Json], resolver: PathResolver) -> Looked:
+    from agent_gate.services.filesystem import bind_for_check
+
+    binding = bind_for_check(tool, args, resolver)
+    return Looked(binding.signatures, binding.resources, binding.found)
+
+
+def _fetch(args: Mapping[str, Json], *, resolve: bool) -> Looked:
+    from agent_gate.policy.guards.fetches import found, read_fetch
+
+    fetch = read_fetch(args)
+    if not resolve or fetch.url.is_address:
+        return Looked(fetch.signatures, fetch.resources)
+    import asyncio
+
+    from agent_gate.resolve.names import SystemResolver, addresses_of
+
+    def look_up() -> Mapping[str, Json]:
+        return found(asyncio.run(addresses_of(fetch.url.host, SystemResolver())))
+
+    return Looked(fetch.signatures, fetch.resources, look_further=look_up)
+
+
+def _command(args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str) -> Looked:
+    from agent_gate.services.shell.layering import writes_of
+    from agent_gate.services.shell.looking import look as look_at_command
+
+    policy = judge.policy
+    looked = look_at_command(args, policy, resolver, working_dir, judge.surroundings)
+    looked.release()
+    section = policy.guards.shell_run
+    writes = writes_of(policy, looked.use)
+    resources = {**looked.resources, "writes": writes, "sandbox": _sandbox(section.sandbox if section else "off")}
+    return Looked((looked.signature,), resources, looked.found, looked.aliases)
+
+
+@lru_cache
+def _sandbox(setting: str) -> str:
+    import asyncio
+
+    from agent_gate.policy.guards.commands import NO_SANDBOX
+    from agent_gate.sandbox.choice import Choice
+
+    picked = asyncio.run(Choice().pick(setting))
+    return picked.name if picked is not None else NO_SANDBOX

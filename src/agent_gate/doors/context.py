@@ -1,0 +1,54 @@
+"""What the doors of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent_gate.chain.configured import ConfiguredChain
+from agent_gate.config import Config
+from agent_gate.doors.identity import Identities
+from agent_gate.doors.throttle import Throttle
+from agent_gate.gate.approvals import Approvals
+from agent_gate.gate.gate import Gate
+from agent_gate.gate.mailbox import Mailbox
+from agent_gate.ledger.files import WAY_OUT
+from agent_gate.ledger.reader import NoLedgerError, open_reader
+
+
+@dataclass(slots=True)
+class ServerContext:
+    """The gate with its two desks, and who may come to which."""
+
+    gate: Gate
+    approvals: Approvals
+    mailbox: Mailbox
+    identities: Identities
+    config: Config
+    db: Path
+    checks: dict[str, Callable[[], Awaitable[bool | str]]] = field(default_factory=dict)
+    """What must be well for the server to be ready, by name, besides its ledger and the services of the gate.
+
+    Each says whether it is, or in one line what is wrong.
+    """
+    api_chain: ConfiguredChain | None = None
+    """What the headers of each request to `/api` go through; None where the tokens of the configuration decide."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is to end: doors take nothing more in, tell who is connected, and let go."""
+    throttle: Throttle = field(init=False)
+    """Of whoever guesses tokens, at whichever door."""
+
+    def __post_init__(self) -> None:
+        self.throttle = Throttle(self.gate.clock.monotonic)
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        """A connection for questions about the past; use it in a worker thread where they may take long."""
+        if not self.db.is_file():
+            raise NoLedgerError(f"`{self.db}` is gone", suggestion=WAY_OUT)
+        with closing(open_reader(self.db)) as connection:
+            yield connection

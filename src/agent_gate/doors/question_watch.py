@@ -1,0 +1,88 @@
+"""The lookout of a messenger: notices what happens to questions elsewhere, so that what it shows stays true."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from agent_gate.doors.backoff import Pause
+from agent_gate.doors.context import ServerContext
+from agent_gate.doors.delivery import Delivery
+from agent_gate.model.limits import MESSAGE_LOOK_AGAIN_S, MESSAGE_LOOK_INTERVAL_S
+
+_log = logging.getLogger(__name__)
+
+
+class Board(Protocol):
+    """What a messenger shows."""
+
+    left_out: bool
+    """Whether there was no room for something."""
+
+    def known(self) -> Sequence[str]:
+        """The calls that it shows."""
+        ...
+
+    def has_room(self) -> bool: ...
+
+    def next_deadline(self) -> float: ...
+
+    async def is_stale(self, call_id: str, *, unattended: bool) -> bool:
+        """Whether it shows something else than is so; `unattended` where the process that holds the call is gone."""
+        ...
+
+
+class QuestionWatch:
+    """Names to the delivery whatever has to be shown, or shown otherwise."""
+
+    def __init__(
+        self,
+        context: ServerContext,
+        board: Board,
+        delivery: Delivery,
+        pause: Pause,
+        first: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`first` is done at the beginning of each look."""
+        self._context, self._board, self._delivery, self._pause, self._first = context, board, delivery, pause, first
+
+    async def run(self) -> None:
+        """Other doors, other processes, deadlines of questions that nobody holds."""
+        clock, ledger = self._context.gate.clock, self._context.gate.ledger
+        while True:
+            left_s = 0.0 if self._can_catch_up() else self._board.next_deadline() - clock.now()
+            wait_s = min(MESSAGE_LOOK_AGAIN_S, max(MESSAGE_LOOK_INTERVAL_S, left_s))
+            change = asyncio.create_task(ledger.wait_for_change(wait_s))
+            try:
+                await asyncio.sleep(0)  # so that it listens before we look
+                await self._look_at_shown()
+                await self._pause(MESSAGE_LOOK_INTERVAL_S)
+                await change
+            except Exception as error:  # most likely the ledger's, and it may be back the next time
+                _log.error("cannot see how questions stand: %s", type(error).__name__)
+                await self._pause(MESSAGE_LOOK_AGAIN_S)
+            finally:
+                change.cancel()
+
+    async def look_at_all(self) -> None:
+        self._delivery.left_out = self._board.left_out = False
+        for call_id in self._board.known():
+            self._delivery.add(call_id)
+        for one in await self._context.approvals.questions():
+            self._delivery.add(one.question.call_id)
+
+    async def _look_at_shown(self) -> None:
+        self._first()
+        known = self._board.known()
+        unattended = await self._context.approvals.unattended_calls() if known else frozenset()
+        for call_id in known:
+            if await self._board.is_stale(call_id, unattended=call_id in unattended):
+                self._delivery.add(call_id)
+        if self._can_catch_up() and self._delivery.is_empty:
+            await self.look_at_all()
+
+    def _can_catch_up(self) -> bool:
+        """Whether something was left out for which there is room now."""
+        return (self._delivery.left_out or self._board.left_out) and self._board.has_room()

@@ -1,0 +1,48 @@
+"""Recorded runs, looked at again through the gate that holds them: replayed, and verified."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from agent_gate.config import load_policy
+from agent_gate.gate.gate import Gate
+from agent_gate.history.findings import Report
+from agent_gate.history.replays import Replayed
+from agent_gate.history.replays import replay_run as replay_recorded
+from agent_gate.history.verify import verify
+from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import Json
+from agent_gate.ports import Transition
+
+
+async def replay_run(
+    gate: Gate, run_id: str, policy: Policy | str | Path | Mapping[str, Json] | None = None
+) -> Replayed:
+    """Recorded results again, each verdict and pure step recomputed; `changes` is what another policy would judge.
+
+    Nothing is executed, and what does not come out as recorded is in `mismatches`. A beginning of the id is enough.
+    """
+    other = policy if policy is None or isinstance(policy, Policy) else load_policy(policy)
+
+    def find(name: str) -> Transition | None:
+        registered = gate.tools.find(name)
+        return registered.transition if registered else None
+
+    return await replay_recorded(_ledger(gate), run_id, clock=gate.clock, ids=gate.ids, find=find, other=other)
+
+
+async def verify_run(gate: Gate, run_id: str, *, anchor: str | Path | None = None) -> Report:
+    """Whether the entries of a run, and the chains they stand in, still are what was written.
+
+    `anchor` names a copy of the anchor that was kept elsewhere.
+    """
+    return await asyncio.to_thread(verify, _ledger(gate).files.db, run_id=run_id, anchor=anchor)
+
+
+def _ledger(gate: Gate) -> SqliteLedger:
+    """Looking back reads the ledger's file, beside the writer."""
+    assert isinstance(gate.ledger, SqliteLedger)
+    return gate.ledger

@@ -1,0 +1,1 @@
+"""Processes that run a gate, from their start to their end."""

@@ -1,0 +1,74 @@
+"""Where people are asked besides console and terminal: every messenger of the configuration, as one notifier."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Protocol
+
+from agent_gate.config import Config
+from agent_gate.doors.context import ServerContext
+from agent_gate.model.approval import Question
+from agent_gate.ports import Notifier
+
+
+class Messenger(Notifier, Protocol):
+    """Given to the gate as its notifier, then attached to the hall, then started."""
+
+    def attach(self, context: ServerContext) -> None: ...
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def healthy(self) -> bool: ...
+
+    @property
+    def trouble(self) -> str: ...
+
+
+class Messengers(Notifier):
+    """By the names under which `/readyz` tells how they are."""
+
+    def __init__(self, messengers: Mapping[str, Messenger]) -> None:
+        self._messengers = messengers
+
+    async def ask(self, question: Question) -> None:
+        for messenger in self._messengers.values():
+            await messenger.ask(question)
+
+    async def resolved(self, question: Question, resolution: str, by: str) -> None:
+        for messenger in self._messengers.values():
+            await messenger.resolved(question, resolution, by)
+
+    @asynccontextmanager
+    async def at_work(self, context: ServerContext) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for name, messenger in self._messengers.items():
+                messenger.attach(context)
+                context.checks[name] = partial(_is_healthy, messenger)
+                stack.push_async_callback(messenger.close)
+                await messenger.start()
+            yield
+
+
+def messengers_of(config: Config) -> Messengers | None:
+    """None where the configuration has none."""
+    found: dict[str, Messenger] = {}
+    if config.messenger is not None and config.messenger.telegram is not None:
+        # An extra: python-telegram-bot need not be installed where nobody is asked that way.
+        from agent_gate.doors.telegram import TelegramMessenger  # noqa: PLC0415
+
+        found["messenger"] = TelegramMessenger(config.messenger.telegram)
+    home = config.services.homeassistant
+    if home is not None and home.approvals:
+        # Its libraries take a tenth of a second, which only those pay who have a home.
+        from agent_gate.doors.home_assistant import HomeApprovals  # noqa: PLC0415
+
+        found["home_assistant approvals"] = HomeApprovals(home)
+    return Messengers(found) if found else None
+
+
+async def _is_healthy(messenger: Messenger) -> bool | str:
+    return messenger.healthy() or messenger.trouble

@@ -1,0 +1,1 @@
+"""The machine: its clock, chance, files, and places that agents share."""
