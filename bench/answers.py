@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_gate import Approver, Gate, open_gate, tool
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.call import CallRequest
 from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_most, median_us

@@ -23,7 +23,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from agent_gate import open_gate, tool
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.gate.gate import Gate
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.codec import canonical
 from agent_gate.model.outcome import Outcome
 from agent_gate.services.home_assistant.client import HomeClient

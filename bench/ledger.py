@@ -12,9 +12,9 @@ from pathlib import Path
 from agent_gate import open_gate, tool
 from agent_gate.gate.gate import Gate
 from agent_gate.history.verify import verify
-from agent_gate.ledger.group import INSERT_ENTRY
-from agent_gate.ledger.rows import ENTRY_COLUMNS
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.group import INSERT_ENTRY
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.moment import iso

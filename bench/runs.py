@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_gate import open_gate, run_plan, tool
 from agent_gate.gate.gate import Gate
 from agent_gate.history.replays import replay_run
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.system.clock import RandomIds, SystemClock

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Gate, open_gate
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.resolve.commit import journal
 from agent_gate.resolve.commit.layer import Bounds, read_layers
 from agent_gate.resolve.commit.transaction import Transaction

@@ -13,7 +13,7 @@ from typing import Any
 from agent_gate import Agent, open_gate, tool
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import try_policy
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.rules import RuleIndex
 from agent_gate.resolve.surroundings import look_around

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_gate import open_gate, tool
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.entry import Applied, Draft, Kind, Work
 from agent_gate.model.moment import iso
 from agent_gate.system.clock import RandomIds, SystemClock

@@ -125,7 +125,7 @@ async def a_gate(
     """A gate whose clock is the test's, and that looks at it all the time."""
     with (
         patch("agent_gate.gate.driver.NEWS_WAIT_S", 0.005),
-        patch("agent_gate.ledger.news.ANSWER_POLL_INTERVAL_S", 0.005),
+        patch("agent_gate.ledger.sqlite.news.ANSWER_POLL_INTERVAL_S", 0.005),
     ):
         async with open_gate(
             policy,

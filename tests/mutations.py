@@ -27,8 +27,9 @@ PACKAGE = ROOT / "src" / "agent_gate"
 SCORE = Path(__file__).with_name("mutations.json")
 """The last score that somebody found worth keeping."""
 CRITICAL = (
-    "ledger/anchor.py", "ledger/apply.py", "ledger/backing.py", "ledger/chain.py", "ledger/recovery.py",
-    "ledger/transaction.py", "ledger/writer.py", "history/replays.py", "history/verify_chain.py",
+    "ledger/anchor.py", "ledger/sqlite/apply.py", "ledger/sqlite/backing.py", "ledger/chain.py",
+    "ledger/sqlite/recovery.py",
+    "ledger/sqlite/transaction.py", "ledger/sqlite/writer.py", "history/replays.py", "history/verify_chain.py",
     "history/verify_contents.py", "pipeline/admit.py", "pipeline/bind.py", "pipeline/decide.py", "pipeline/hold.py",
     "pipeline/perform.py", "pipeline/settle.py", "policy/judge.py", "policy/layers.py", "policy/rules.py",
     "policy/expression.py", "policy/guards/paths.py", "policy/guards/urls.py", "policy/guards/addresses.py",

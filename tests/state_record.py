@@ -15,7 +15,7 @@ from agent_gate.config import load_policy
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.history.replay import replay_transitions
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.tool import Json
 from agent_gate.policy.documents import place_of, value_at
 from agent_gate.policy.judge import Judge

@@ -14,7 +14,7 @@ import httpcore2
 from agent_gate import Agent, Gate
 from agent_gate.app import assemble
 from agent_gate.config import load_policy
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Notifier
 from agent_gate.services.http import HttpService

@@ -16,8 +16,8 @@ from agent_gate.gate.gate import Gate
 from agent_gate.gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
 from agent_gate.gate.stages import Stages
 from agent_gate.history.past_states import PastStates
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.ledger_names import DEFAULT_LEDGER

@@ -13,7 +13,7 @@ import pytest
 
 from agent_gate import Gate, open_gate
 from agent_gate.config import HomeAssistantConfig
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.errors import Problem
 from agent_gate.model.home_assistant import PERIODS
 from agent_gate.services.contacts import ContactsService

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from msgspec import structs
 
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
@@ -778,7 +778,7 @@ async def test_the_age_of_a_standing_is_that_of_the_older_of_the_two_that_it_res
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, passed_s = storage.open(), [1_000.0]
-    monkeypatch.setattr("agent_gate.ledger.sqlite.time.monotonic", lambda: passed_s[0])
+    monkeypatch.setattr("agent_gate.ledger.sqlite.ledger.time.monotonic", lambda: passed_s[0])
     assert await ledger.status(GATE_PROJECT) is not None
     passed_s[0] += STATUS_AGE_MAX_S * 0.6
     assert await ledger.effective_status("default") == "open"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate.app import open_gate
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import StorageError

@@ -20,7 +20,7 @@ from typing import Any
 from agent_gate import load_policy
 from agent_gate.app import Workspace, assemble
 from agent_gate.gate.gate import Gate
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.call import Agent
 from agent_gate.sandbox.bubblewrap import NEEDED, Bubblewrap, candidates, options_of
 from agent_gate.sandbox.choice import Choice, Sandbox

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_gate.app import open_gate
 from agent_gate.gate.gate import Gate
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.errors import IdentityError, StorageError
 from agent_gate.model.outcome import Outcome, Status

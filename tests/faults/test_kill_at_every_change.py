@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from agent_gate.history.verify import verify
-from agent_gate.ledger.connection import connect
-from agent_gate.ledger.migrate import HEADS, revisions
+from agent_gate.ledger.sqlite.connection import connect
+from agent_gate.ledger.sqlite.migrate import HEADS, revisions
 from tests.faults.examiner import Examiner, Witness
 from tests.faults.nursery import Nursery
 from tests.faults.shim import Action, Fault, Op

@@ -16,12 +16,12 @@ import pytest
 
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
-from agent_gate.ledger import writer
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.locks import WriterLock
-from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.ledger.transaction import Transacted, transact
-from agent_gate.ledger.trust import set_aside
+from agent_gate.ledger.sqlite import writer
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.transaction import Transacted, transact
+from agent_gate.ledger.sqlite.trust import set_aside
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
@@ -79,7 +79,7 @@ async def test_a_database_locked_for_three_seconds_is_waited_for_and_the_act_hap
 async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.ledger.connection.BUSY_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("agent_gate.ledger.sqlite.connection.BUSY_TIMEOUT_S", 0.2)
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     @tool("slow.act")
@@ -106,7 +106,7 @@ async def test_a_writer_lock_that_a_stopped_process_keeps_refuses_and_then_mends
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = ledger_at(tmp_path / "a.db")
-    monkeypatch.setattr("agent_gate.ledger.locks.LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr("agent_gate.ledger.sqlite.locks.LOCK_WAIT_S", 0.1)
     stopped = WriterLock(ledger.files)
     async with asyncio.timeout(10):
         with stopped.held(), pytest.raises(StorageError, match="has held the writer lock") as refused:

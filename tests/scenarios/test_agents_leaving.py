@@ -10,7 +10,7 @@ import pytest
 
 from agent_gate import Gate, Outcome, tool
 from agent_gate.gate.mailbox import Mailbox
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.call import CallRequest, Presence
 from agent_gate.model.entry import Committed, Work
 from agent_gate.model.outcome import Status

@@ -12,7 +12,7 @@ import pytest
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import try_policy
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
 from tests.gates import ALLOW_ALL, HandClock, a_gate, code_of, deny, entries, outcome_of, pending

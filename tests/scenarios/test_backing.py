@@ -18,7 +18,7 @@ from agent_gate.gate.mailbox import Mailbox
 from agent_gate.history.erase import erase_call
 from agent_gate.history.projects import Projects
 from agent_gate.history.verify import verify
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import GATE_PROJECT, LeaveResult, Work
 from agent_gate.model.errors import StorageError

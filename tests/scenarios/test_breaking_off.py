@@ -22,7 +22,7 @@ import pytest
 
 from agent_gate import Gate, Outcome, run_plan, tool
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import agent_gate
-from agent_gate.ledger.migrate import HEAD
+from agent_gate.ledger.sqlite.migrate import HEAD
 
 COMMAND = Path(sys.executable).with_name("agent-gate")
 TIMEOUT_S = 60

@@ -15,7 +15,7 @@ from agent_gate.doors.cli.program import run
 from agent_gate.gate.approvals import Approvals
 from agent_gate.history import inbox
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.approval import Question
 from agent_gate.model.outcome import Status
 from tests.gates import (

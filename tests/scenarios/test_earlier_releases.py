@@ -13,8 +13,8 @@ from agent_gate.history.policy_try import try_policy
 from agent_gate.history.replays import replay_run
 from agent_gate.history.report import build_report
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.policy.judge import Judge
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.state import StateService
@@ -91,6 +91,6 @@ async def test_a_run_is_replayed_as_was_judged_then_and_tried_as_is_judged_now(t
 
 
 def test_there_is_a_recorded_ledger_of_the_current_schema() -> None:
-    from agent_gate.ledger.migrate import HEAD  # noqa: PLC0415 -- beside what it is for
+    from agent_gate.ledger.sqlite.migrate import HEAD  # noqa: PLC0415 -- beside what it is for
 
     assert (RECORDED / f"schema-{HEAD}.db").is_file()

@@ -13,7 +13,7 @@ import pytest
 from agent_gate import Agent, Outcome, load_plan, run_plan
 from agent_gate.gate.plans import RunResult
 from agent_gate.history.report import build_report
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice

@@ -15,7 +15,7 @@ import pytest
 from agent_gate import Gate, Outcome, load_plan, load_policy, run_plan
 from agent_gate.history.erase import erase_call
 from agent_gate.history.rejudge import Rejudge
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge

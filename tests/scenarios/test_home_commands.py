@@ -10,7 +10,7 @@ from agent_gate import Gate
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.history.erase import erase_call
 from agent_gate.history.verify import verify
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.simulated_home import SimulatedHome, simulated_home
 from agent_gate.simulated_home.bus import Event
 from tests.gates import a_gate, approve, entries, outcome_of, pending, rows, sender, stored_bytes, until

@@ -13,7 +13,7 @@ from agent_gate import Gate, replay_run, run_plan, tool, transition
 from agent_gate.history.report import build_report
 from agent_gate.history.report_page import render
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import ReplayError
 from agent_gate.model.plan import Plan, PlanStep
 from tests.gates import a_gate, code_of, counter, entries, run_elsewhere, sender

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from agent_gate.history.report import build_report
 from agent_gate.history.report_page import render
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from tests.scenarios.test_cli import run, run_json
 
 CHROMIUM = shutil.which("chromium")

@@ -29,7 +29,7 @@ from agent_gate.gate.mailbox import Mailbox
 from agent_gate.gate.traffic import Traffic
 from agent_gate.history.policy_try import try_policy
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.codec import canonical
 from agent_gate.model.outcome import Status

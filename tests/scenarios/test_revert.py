@@ -10,7 +10,7 @@ import pytest
 
 from agent_gate import Gate
 from agent_gate.history.replay import replay_transitions
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.services.state import StateService

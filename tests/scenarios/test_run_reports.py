@@ -15,7 +15,7 @@ from agent_gate import Gate, run_plan, tool
 from agent_gate.history import query
 from agent_gate.history.report import build_report
 from agent_gate.history.report_page import render
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import ToolError
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json

@@ -18,8 +18,8 @@ from agent_gate.history.replays import Replayed, replay_run
 from agent_gate.history.report import build_report
 from agent_gate.history.report_page import render
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import ReplayError
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.policy.judge import Judge

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from agent_gate import Gate, Outcome, tool, transition
 from agent_gate.gate.approvals import Approvals
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.locks import ProjectLocks
-from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.ledger.turns import Turns
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.locks import ProjectLocks
+from agent_gate.ledger.sqlite.turns import Turns
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import Applied, Committed, GrantSpent, ProjectState, StateMoved, Work
 from agent_gate.model.errors import StorageError
@@ -229,7 +229,7 @@ async def test_calls_that_are_cancelled_anywhere_harm_no_other(tmp_path: Path) -
 
 
 async def test_a_writer_that_cannot_take_more_refuses_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.ledger.writer.WRITER_QUEUE_MAX", 5)
+    monkeypatch.setattr("agent_gate.ledger.sqlite.writer.WRITER_QUEUE_MAX", 5)
     async with a_gate(tmp_path, ALLOW_ALL, counter()) as gate:
         sets = [gate.call("state.set", path=f"/at/{n}", value=n) for n in range(30)]
         outcomes = await soon(asyncio.gather(*sets))
@@ -243,7 +243,7 @@ async def test_a_writer_that_cannot_take_more_refuses_alone(tmp_path: Path, monk
 async def test_a_series_of_changes_ends_so_that_another_gate_has_its_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.ledger.turns.TURNS_MAX", 8)
+    monkeypatch.setattr("agent_gate.ledger.sqlite.turns.TURNS_MAX", 8)
     async with a_gate(tmp_path, ALLOW_ALL, counter()) as first, a_gate(tmp_path, ALLOW_ALL, counter()) as second:
         over = asyncio.Event()
 
@@ -369,7 +369,7 @@ def test_however_calls_meet_the_record_is_one_line_of_states(
     folder = tmp_path_factory.mktemp("met")
     policy = {**ALLOW_ALL, **limits}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent_gate.ledger.turns.TURNS_MAX", turns_max)
+        patch.setattr("agent_gate.ledger.sqlite.turns.TURNS_MAX", turns_max)
         told, found = asyncio.run(meet(folder, policy, steps))
     assert told.items() <= found.items()
     assert state_problems(db_of(folder), policy, *own_tools()) == []

@@ -18,8 +18,8 @@ from agent_gate.history.backup import backup
 from agent_gate.history.projects import Projects
 from agent_gate.history.verify import Anchored, examine, read_anchor, verify
 from agent_gate.history.verify_side_tables import ADDED, ALL, BARE, REMOVED, UNCOVERED
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.entry import GATE_PROJECT, EntityRow, KeepEntities, KeepMessage, LeaveResult, Work
 from agent_gate.model.moment import iso

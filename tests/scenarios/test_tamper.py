@@ -19,9 +19,9 @@ from agent_gate.history.backup import backup
 from agent_gate.history.findings import Report
 from agent_gate.history.verify import Anchored, examine, read_anchor, verify
 from agent_gate.ledger.chain import GENESIS, header_bytes, link
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.rows import ENTRY_COLUMNS
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.errors import StorageError
 from agent_gate.system.clock import RandomIds
 from tests.unit.history.made import Made, SteppingClock, gate_at, make_ledger

@@ -30,8 +30,8 @@ from agent_gate import (
     replay_run,
 )
 from agent_gate.history.query import get_audit_log
-from agent_gate.ledger.migrate import HEADS, revisions
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.migrate import HEADS, revisions
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Ledger, Service, ServiceHandler

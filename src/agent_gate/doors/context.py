@@ -16,8 +16,8 @@ from agent_gate.doors.throttle import Throttle
 from agent_gate.gate.approvals import Approvals
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
-from agent_gate.ledger.files import WAY_OUT
-from agent_gate.ledger.reader import NoLedgerError, open_reader
+from agent_gate.ledger.sqlite.files import WAY_OUT
+from agent_gate.ledger.sqlite.reader import NoLedgerError, open_reader
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from agent_gate.history.findings import Report
 from agent_gate.history.replays import Replayed
 from agent_gate.history.replays import replay_run as replay_recorded
 from agent_gate.history.verify import verify
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.ports import Transition

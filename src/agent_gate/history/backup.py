@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent_gate.ledger.files import LedgerFiles, open_private, sync_directory
-from agent_gate.ledger.locks import WriterLock
-from agent_gate.ledger.reader import one_moment, open_reader, row_of
+from agent_gate.ledger.sqlite.files import LedgerFiles, open_private, sync_directory
+from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.reader import one_moment, open_reader, row_of
 from agent_gate.model.errors import StorageError
 
 PAGES_PER_STEP = 4_096

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.ledger.reader import rows_of
+from agent_gate.ledger.sqlite.reader import rows_of
 
 
 @dataclass(frozen=True, slots=True)

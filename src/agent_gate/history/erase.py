@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_gate.history.query import unknown_call
-from agent_gate.ledger.connection import connect
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.locks import WriterLock
-from agent_gate.ledger.reader import open_reader, row_of, rows_of
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.connection import connect
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.reader import open_reader, row_of, rows_of
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, DropOldEntities, Kind, Work
 from agent_gate.model.errors import ToolError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.ledger.reader import rows_of
+from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import GATE_PROJECT
 

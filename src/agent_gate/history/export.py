@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from agent_gate.ledger.reader import rows_of
-from agent_gate.ledger.rows import ENTRY_COLUMNS, entry_of
+from agent_gate.ledger.sqlite.reader import rows_of
+from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of
 from agent_gate.model.entry import Entry
 
 

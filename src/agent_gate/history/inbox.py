@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import orjson
 
-from agent_gate.ledger.deadlines import OPEN, values_of
-from agent_gate.ledger.reader import one_moment, row_of, rows_of
-from agent_gate.ledger.rows import question_of
+from agent_gate.ledger.sqlite.deadlines import OPEN, values_of
+from agent_gate.ledger.sqlite.reader import one_moment, row_of, rows_of
+from agent_gate.ledger.sqlite.rows import question_of
 from agent_gate.model.approval import Question
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.entry import GATE_PROJECT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from agent_gate.ledger.reader import rows_of
+from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import restore
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent_gate.history import state
-from agent_gate.ledger.reader import one_moment, open_reader
+from agent_gate.ledger.sqlite.reader import one_moment, open_reader
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import READ_S, READS_AT_ONCE_MAX
 from agent_gate.model.tool import Json

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.history.state import unknown_project
-from agent_gate.ledger.reader import rows_of
+from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import CodecError, canonical, normalise
 from agent_gate.model.entry import Applied, Draft, Kind, NotOpen, ProjectChange, Work
 from agent_gate.model.errors import GateError, Problem, ToolError

@@ -10,8 +10,8 @@ from math import inf
 from typing import Any
 
 from agent_gate.history import run_rows
-from agent_gate.ledger.reader import row_of, rows_of
-from agent_gate.ledger.rows import ENTRY_COLUMNS, entry_of, question_of
+from agent_gate.ledger.sqlite.reader import row_of, rows_of
+from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of, question_of
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import AuditEntry, Entry
 from agent_gate.model.errors import ToolError

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_gate.history.replay import is_secret
 from agent_gate.history.state import show
-from agent_gate.ledger.reader import row_of, rows_of
+from agent_gate.ledger.sqlite.reader import row_of, rows_of
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import restore

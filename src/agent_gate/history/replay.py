@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import jsonpatch
 
 from agent_gate.history.state import show
-from agent_gate.ledger.reader import one_moment, row_of, rows_of
+from agent_gate.ledger.sqlite.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import canonical, hash_of, restore
 from agent_gate.model.taking_back import taken_back
 from agent_gate.model.tool import Json

@@ -17,8 +17,8 @@ from agent_gate.history.replay import Difference, is_secret, replay_transitions
 from agent_gate.history.replay_record import Examined, Mismatch, NotCompared
 from agent_gate.history.report import read_json, run_of, steps_of
 from agent_gate.history.run_chain import chain_findings
-from agent_gate.ledger.reader import one_moment, open_reader
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import one_moment, open_reader
 from agent_gate.model.codec import hash_of, restore, sha256_hex
 from agent_gate.model.errors import GateError, ReplayError, ToolError
 from agent_gate.model.moment import iso

@@ -9,7 +9,7 @@ from typing import Any
 from agent_gate.history import run_rows
 from agent_gate.history.query import RUN_COLUMNS
 from agent_gate.history.touched import attempts, resources
-from agent_gate.ledger.reader import one_moment, row_of, rows_of
+from agent_gate.ledger.sqlite.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ReplayError

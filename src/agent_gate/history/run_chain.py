@@ -13,7 +13,7 @@ from agent_gate.history.findings import ODD_VALUES, Finding, Findings
 from agent_gate.history.run_rows import COUNTERS
 from agent_gate.history.verify_chain import End, Walk
 from agent_gate.history.verify_contents import Contents
-from agent_gate.ledger.reader import row_of
+from agent_gate.ledger.sqlite.reader import row_of
 from agent_gate.model.codec import restore
 
 

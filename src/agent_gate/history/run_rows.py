@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from agent_gate.ledger.reader import row_of
+from agent_gate.ledger.sqlite.reader import row_of
 from agent_gate.model.codec import restore
 
 COUNTERS = ("completed_steps", "denied_steps", "failed_steps")

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agent_gate.ledger.reader import one_moment, row_of, rows_of
+from agent_gate.ledger.sqlite.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import restore
 from agent_gate.model.differences import difference
 from agent_gate.model.entry import INITIAL_SNAPSHOT

@@ -16,11 +16,11 @@ from agent_gate.history.verify_contents import Contents
 from agent_gate.history.verify_side_tables import SideTables
 from agent_gate.ledger import anchor as anchors
 from agent_gate.ledger.anchor import AnchorKey, Heads
-from agent_gate.ledger.connection import UNREADABLE
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.migrate import HEADS, named, revisions
-from agent_gate.ledger.reader import NoLedgerError, one_moment, open_reader
-from agent_gate.ledger.schema import differences
+from agent_gate.ledger.sqlite.connection import UNREADABLE
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.migrate import HEADS, named, revisions
+from agent_gate.ledger.sqlite.reader import NoLedgerError, one_moment, open_reader
+from agent_gate.ledger.sqlite.schema import differences
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import ReplayError, StorageError
 

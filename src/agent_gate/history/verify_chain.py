@@ -13,7 +13,7 @@ from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.history.rebuilt import Rebuilt
 from agent_gate.history.verify_contents import Contents
 from agent_gate.ledger.chain import GENESIS, header_bytes
-from agent_gate.ledger.rows import ENTRY_COLUMNS
+from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.codec import canonical, restore
 
 WITH_SIGNATURES = frozenset({"held", "answered", "performing", "committing", "settled", "judged", "reverted"})

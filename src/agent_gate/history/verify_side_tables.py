@@ -11,8 +11,8 @@ import orjson
 
 from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.history.rebuilt import Asked, Place, Rebuilt, work_of
-from agent_gate.ledger import backing, side_tables
-from agent_gate.ledger.rows import question_of
+from agent_gate.ledger.sqlite import backing, side_tables
+from agent_gate.ledger.sqlite.rows import question_of
 from agent_gate.model.approval import Question
 from agent_gate.model.moment import iso
 

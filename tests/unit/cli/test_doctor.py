@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agent_gate.doors.cli import health_ledger
-from agent_gate.ledger.migrate import HEAD
+from agent_gate.ledger.sqlite.migrate import HEAD
 from agent_gate.sandbox import choice
 from agent_gate.sandbox.choice import Offer
 from agent_gate.sandbox.supervised import Sandlock

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.services.contacts import ContactsService
 from agent_gate.system.clock import RandomIds, SystemClock
 from tests.unit.cli.conftest import Command, Said

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate.history.backup import backup
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from tests.unit.history.made import Made, make_ledger
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from agent_gate import Agent, Approver, Gate, open_gate, run_plan, tool, transition
 from agent_gate.history.erase import erase_call
 from agent_gate.history.projects import Projects
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.system.clock import RandomIds

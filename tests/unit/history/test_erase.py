@@ -13,8 +13,8 @@ from agent_gate import Gate
 from agent_gate.history.erase import CALLS_PER_ENTRY_MAX, Erased, erase_call, retain
 from agent_gate.history.query import call
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader, row_of
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader, row_of
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import Draft, EntityRow, Entry, KeepEntities, Kind, OutboxRow, Work
 from agent_gate.model.errors import GateError

@@ -11,7 +11,7 @@ from types import GeneratorType
 import pytest
 
 from agent_gate.history.export import export
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from tests.unit.history.made import Made
 
 

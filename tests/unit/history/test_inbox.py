@@ -8,7 +8,7 @@ from typing import Any
 from agent_gate import Gate, tool
 from agent_gate.gate.approvals import Approvals
 from agent_gate.history import inbox
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from tests.gates import ANNA, ASK_ALL, BOB, HandClock, a_gate, approve, deny, outcome_of, pending
 
 TWO = {**ASK_ALL, "approvals": [{"min_cost": 1, "approvers_required": 2}]}

@@ -11,7 +11,7 @@ import pytest
 
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import Trial, try_policy
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.policy.judge import Judge
 from agent_gate.resolve.surroundings import look_around
 from tests.gates import ALLOW_ALL, HandClock, a_gate, agent, counter, reader

@@ -13,7 +13,7 @@ import pytest
 from agent_gate import Gate
 from agent_gate.history.projects import Project, Projects, list_projects
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import GateError
 from tests.unit.history.made import IDS, gate_at
 

@@ -12,7 +12,7 @@ import pytest
 
 from agent_gate import run_plan
 from agent_gate.history.query import audit, call, get_audit_log, moment_since, pending, runs
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.entry import AuditEntry
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import epoch, iso

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_gate.history.replay import Difference, NotRecomputed, replay_transitions
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.ports import NewState, Transition
 from agent_gate.services.state import StateService
 from agent_gate.toolkit import registered_tool

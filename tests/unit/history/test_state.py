@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from agent_gate.history.state import StateVersion, diff, history, show
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import GateError
 from tests.unit.history.made import Made
 

@@ -17,7 +17,7 @@ from agent_gate.history.findings import FINDINGS_MAX, Finding, Findings, Report
 from agent_gate.history.verify import verify
 from agent_gate.history.verify_chain import WITH_SIGNATURES, is_signed_as
 from agent_gate.history.verify_contents import has_data
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.codec import canonical, restore, sha256_hex
 from agent_gate.model.entry import Draft, Kind, Work
 from agent_gate.model.errors import GateError

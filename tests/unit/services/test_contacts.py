@@ -16,8 +16,8 @@ from agent_gate.history.erase import retain
 from agent_gate.history.events import last_events
 from agent_gate.history.export import export
 from agent_gate.history.verify import verify
-from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.services.contacts import ContactsService
 from tests.gates import CountedIds, HandClock

@@ -26,7 +26,7 @@ from agent_gate.doors.api.schemas import (
 from agent_gate.doors.http import json_response
 from agent_gate.history import query, state
 from agent_gate.history.report import build_report, run_of, steps_shown
-from agent_gate.ledger.reader import one_moment
+from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, IdentityError
 from agent_gate.model.limits import INTEGER_MAX, PAGE_BYTES_MAX

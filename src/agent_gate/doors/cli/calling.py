@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_gate import Agent, Outcome, load_policy, open_gate
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 

@@ -22,10 +22,10 @@ app = commands("Care for the ledger's file, and the two ways to erase.")
 @app.command(epilog=examples("agent-gate db upgrade --db agent-gate.db"))
 def upgrade(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """Bring the ledger to the schema of this release."""
-    from agent_gate.ledger.files import LedgerFiles
-    from agent_gate.ledger.locks import WriterLock
-    from agent_gate.ledger.migrate import HEAD
-    from agent_gate.ledger.migrate import upgrade as migrate
+    from agent_gate.ledger.sqlite.files import LedgerFiles
+    from agent_gate.ledger.sqlite.locks import WriterLock
+    from agent_gate.ledger.sqlite.migrate import HEAD
+    from agent_gate.ledger.sqlite.migrate import upgrade as migrate
 
     path = existing_database(db)
     files = LedgerFiles(path)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
-from agent_gate.ledger.connection import connect
-from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.sqlite.connection import connect
+from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.model.errors import ConfigError, GateError, StorageError
 
 if TYPE_CHECKING:

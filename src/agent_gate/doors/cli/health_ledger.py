@@ -14,11 +14,11 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
 from agent_gate.history.clock_jumps import clock_jumps, count_clock_jumps
 from agent_gate.ledger.anchor import AnchorKey
-from agent_gate.ledger.connection import connect
-from agent_gate.ledger.files import BEGIN_ANEW, LedgerFiles
-from agent_gate.ledger.locks import is_gone
-from agent_gate.ledger.migrate import HEADS, is_newer, named, revisions
-from agent_gate.ledger.trust import check_against_anchor, was_deleted
+from agent_gate.ledger.sqlite.connection import connect
+from agent_gate.ledger.sqlite.files import BEGIN_ANEW, LedgerFiles
+from agent_gate.ledger.sqlite.locks import is_gone
+from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
+from agent_gate.ledger.sqlite.trust import check_against_anchor, was_deleted
 from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import epoch
 

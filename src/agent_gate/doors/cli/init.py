@@ -63,8 +63,8 @@ def init(
 
 def _begin_anew(db: Path, as_json: bool) -> bool:
     """Only where a ledger was deleted: then nothing else is to be lost as well."""
-    from agent_gate.ledger.files import LedgerFiles
-    from agent_gate.ledger.trust import set_aside, was_deleted
+    from agent_gate.ledger.sqlite.files import LedgerFiles
+    from agent_gate.ledger.sqlite.trust import set_aside, was_deleted
     from agent_gate.model.moment import iso
     from agent_gate.system.clock import SystemClock
 
@@ -102,7 +102,7 @@ def _prepare(directory: Path, force: bool) -> None:
 def _create_database(path: Path) -> None:
     import asyncio
 
-    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.ledger.sqlite.ledger import SqliteLedger
     from agent_gate.system.clock import RandomIds, SystemClock
 
     asyncio.run(SqliteLedger(path, SystemClock(), RandomIds()).close())

@@ -8,10 +8,10 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.ledger.reader import open_reader
+from agent_gate.ledger.sqlite.reader import open_reader
 
 if TYPE_CHECKING:
-    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.ledger.sqlite.ledger import SqliteLedger
     from agent_gate.ports import Clock, Ids
 
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
     import asyncio  # looking back does without
 
-    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.ledger.sqlite.ledger import SqliteLedger
     from agent_gate.system.clock import RandomIds, SystemClock
 
     path = existing_database(db)

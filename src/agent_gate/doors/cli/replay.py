@@ -15,7 +15,7 @@ from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.history.replays import Replayed
-    from agent_gate.ledger.sqlite import SqliteLedger
+    from agent_gate.ledger.sqlite.ledger import SqliteLedger
     from agent_gate.ports import Clock, Ids
 
 app = commands()

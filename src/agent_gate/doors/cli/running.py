@@ -135,7 +135,7 @@ def _report(db: Path, run_id: str) -> dict[str, Any]:
     from contextlib import closing
 
     from agent_gate.history.report import build_report
-    from agent_gate.ledger.reader import open_reader
+    from agent_gate.ledger.sqlite.reader import open_reader
 
     with closing(open_reader(db)) as reader:
         return build_report(reader, run_id, time.time())

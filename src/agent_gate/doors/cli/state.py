@@ -90,7 +90,7 @@ def diff(
     """
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history import state
-    from agent_gate.ledger.reader import one_moment
+    from agent_gate.ledger.sqlite.reader import one_moment
 
     with reading(db) as reader, one_moment(reader):
         last = state.show(reader, project).version

@@ -17,7 +17,7 @@ from agent_gate.doors.console.undo import submit_for, tell_outcome
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import query, state
 from agent_gate.ledger.chain import GENESIS, header_bytes, link
-from agent_gate.ledger.reader import one_moment, row_of
+from agent_gate.ledger.sqlite.reader import one_moment, row_of
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError, ToolError

@@ -14,7 +14,7 @@ from agent_gate.doors.health import connections
 from agent_gate.history import events, projects
 from agent_gate.history.findings import Report
 from agent_gate.history.verify import verify as verify_ledger
-from agent_gate.ledger.reader import row_of
+from agent_gate.ledger.sqlite.reader import row_of
 
 FINDINGS_SHOWN_MAX = 50
 EVENTS_SHOWN_MAX = 20

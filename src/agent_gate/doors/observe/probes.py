@@ -18,7 +18,7 @@ from agent_gate.doors.http import STRANGER, json_response
 from agent_gate.doors.observe.metrics import Meter
 from agent_gate.doors.reads import look
 from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
-from agent_gate.ledger.reader import row_of
+from agent_gate.ledger.sqlite.reader import row_of
 from agent_gate.model.call import Agent
 from agent_gate.model.entry import GATE_PROJECT, Applied, Work
 from agent_gate.model.errors import IdentityError

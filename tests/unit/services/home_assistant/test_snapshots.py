@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.entry import Applied, Committed, DropEntities, EntityRow, KeepEntities, SeenEntities, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHOT_BYTES_MAX, HOME_SNAPSHOT_ROWS_MAX

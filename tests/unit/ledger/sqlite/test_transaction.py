@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.ledger.connection import connect
-from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.ledger.transaction import transact
+from agent_gate.ledger.sqlite.connection import connect
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.transaction import transact
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Applied, Draft, Kind, Work
 from agent_gate.model.moment import iso

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agent_gate.ledger.backing import is_backed
+from agent_gate.ledger.sqlite.backing import is_backed
 from agent_gate.model.entry import (
     ClockKnown,
     DropContact,

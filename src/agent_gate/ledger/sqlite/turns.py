@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from agent_gate.ledger.locks import ProjectLocks, release
+from agent_gate.ledger.sqlite.locks import ProjectLocks, release
 from agent_gate.model.entry import Applied, Committed, ProjectState, StateChange, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S

@@ -12,23 +12,23 @@ from typing import Any, TypeVar
 
 import orjson
 
-from agent_gate.ledger import apply as applying
-from agent_gate.ledger import backing, side_tables
 from agent_gate.ledger.anchor import AnchorKey
-from agent_gate.ledger.clock_watch import ClockWatch
-from agent_gate.ledger.connection import UNREADABLE, connect
-from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.group import SELECT_HEAD
-from agent_gate.ledger.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
-from agent_gate.ledger.migrate import refuse_what_is_not_ours, upgrade
-from agent_gate.ledger.news import News
-from agent_gate.ledger.recovery import owed_work
-from agent_gate.ledger.rows import ENTRY_COLUMNS, PENDING_COLUMNS, entry_of, pending_of, question_of
-from agent_gate.ledger.states import States
-from agent_gate.ledger.trust import check_against_anchor, check_not_deleted
-from agent_gate.ledger.turns import Turns
-from agent_gate.ledger.undone import undone
-from agent_gate.ledger.writer import Writer
+from agent_gate.ledger.sqlite import apply as applying
+from agent_gate.ledger.sqlite import backing, side_tables
+from agent_gate.ledger.sqlite.clock_watch import ClockWatch
+from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.group import SELECT_HEAD
+from agent_gate.ledger.sqlite.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
+from agent_gate.ledger.sqlite.migrate import refuse_what_is_not_ours, upgrade
+from agent_gate.ledger.sqlite.news import News
+from agent_gate.ledger.sqlite.recovery import owed_work
+from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, PENDING_COLUMNS, entry_of, pending_of, question_of
+from agent_gate.ledger.sqlite.states import States
+from agent_gate.ledger.sqlite.trust import check_against_anchor, check_not_deleted
+from agent_gate.ledger.sqlite.turns import Turns
+from agent_gate.ledger.sqlite.undone import undone
+from agent_gate.ledger.sqlite.writer import Writer
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (

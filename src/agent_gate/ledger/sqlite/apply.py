@@ -7,10 +7,10 @@ import sqlite3
 import orjson
 from msgspec.structs import replace
 
-from agent_gate.ledger import backing, side_tables
 from agent_gate.ledger.chain import GENESIS, seal
-from agent_gate.ledger.group import ENTRY_WAL_BYTES, WORK_WAL_BYTES, Chain, Group
-from agent_gate.ledger.undone import undone
+from agent_gate.ledger.sqlite import backing, side_tables
+from agent_gate.ledger.sqlite.group import ENTRY_WAL_BYTES, WORK_WAL_BYTES, Chain, Group
+from agent_gate.ledger.sqlite.undone import undone
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     AlreadyClosed,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.undone import UNDOINGS
+from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.ledger.sqlite.undone import UNDOINGS
 from tests.gates import a_gate
 
 

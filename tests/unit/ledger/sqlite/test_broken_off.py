@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agent_gate.ledger.broken_off import how_it_ended
+from agent_gate.ledger.sqlite.broken_off import how_it_ended
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import Problem
 from agent_gate.model.record import undo_blob

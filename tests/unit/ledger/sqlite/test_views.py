@@ -14,8 +14,8 @@ import pytest
 
 from agent_gate import Gate, Outcome, load_plan, run_plan, tool
 from agent_gate.history.erase import erase_call
-from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.record import INLINE_DATA_BYTES_MAX
 from agent_gate.model.tool import Json
@@ -295,7 +295,7 @@ def test_a_view_never_walks_a_chain_for_one_call(empty: Path, view: str) -> None
 
 
 def test_a_claimed_request_is_found_by_the_same_index(empty: Path) -> None:
-    from agent_gate.ledger.backing import CLAIM  # noqa: PLC0415 -- beside what it is for
+    from agent_gate.ledger.sqlite.backing import CLAIM  # noqa: PLC0415 -- beside what it is for
 
     with closing(sqlite3.connect(empty)) as connection:
         steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {CLAIM}", ("r", "a"))]

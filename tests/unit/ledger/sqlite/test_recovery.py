@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from agent_gate import run_plan, tool
-from agent_gate.ledger import writer
-from agent_gate.ledger.reader import open_reader
-from agent_gate.ledger.recovery import owed_work
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite import writer
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.ledger.sqlite.recovery import owed_work
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import Applied, Draft, Kind, Work
 from agent_gate.model.moment import iso

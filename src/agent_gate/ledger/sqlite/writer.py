@@ -17,11 +17,11 @@ from functools import partial
 from msgspec import Struct
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
-from agent_gate.ledger.connection import connect
-from agent_gate.ledger.files import Gone, LedgerFiles, OpenFiles
-from agent_gate.ledger.locks import WriterLock
-from agent_gate.ledger.transaction import Result, transact
-from agent_gate.ledger.trust import check_against_anchor, check_heads
+from agent_gate.ledger.sqlite.connection import connect
+from agent_gate.ledger.sqlite.files import Gone, LedgerFiles, OpenFiles
+from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.transaction import Result, transact
+from agent_gate.ledger.sqlite.trust import check_against_anchor, check_heads
 from agent_gate.model.entry import Committed, Work
 from agent_gate.model.errors import GateError, StorageError
 from agent_gate.model.limits import (

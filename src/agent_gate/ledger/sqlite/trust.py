@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agent_gate.ledger import anchor
 from agent_gate.ledger.anchor import AnchorKey, Heads
-from agent_gate.ledger.connection import UNREADABLE
-from agent_gate.ledger.files import BEGIN_ANEW, LedgerFiles, sync_directory
+from agent_gate.ledger.sqlite.connection import UNREADABLE
+from agent_gate.ledger.sqlite.files import BEGIN_ANEW, LedgerFiles, sync_directory
 from agent_gate.model.errors import StorageError
 
 

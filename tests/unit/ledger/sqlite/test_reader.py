@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.ledger.migrate import HEADS, named
-from agent_gate.ledger.reader import one_moment, open_reader, row_of, rows_of
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.migrate import HEADS, named
+from agent_gate.ledger.sqlite.reader import one_moment, open_reader, row_of, rows_of
 from agent_gate.model.errors import StorageError
 from agent_gate.system.clock import RandomIds, SystemClock
 

@@ -17,10 +17,10 @@ import pytest
 from msgspec import structs
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads, read
-from agent_gate.ledger.group import CHARS_AT_ONCE_MAX
-from agent_gate.ledger.locks import WriterLock
-from agent_gate.ledger.sqlite import SqliteLedger
-from agent_gate.ledger.transaction import Transacted, transact
+from agent_gate.ledger.sqlite.group import CHARS_AT_ONCE_MAX
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.transaction import Transacted, transact
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
 from agent_gate.model.errors import StorageError
@@ -145,7 +145,7 @@ async def test_whoever_comes_while_an_idle_writer_mends_itself_is_answered(
             queued.wait(5)
         return done
 
-    monkeypatch.setattr("agent_gate.ledger.writer.transact", transact_slowly)
+    monkeypatch.setattr("agent_gate.ledger.sqlite.writer.transact", transact_slowly)
     ledger._writer._stop(OSError("a moment ago"))
     ledger._writer._broken_since = 0.0  # and it may be mended now
     ledger._writer._calls.put(None)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agent_gate.ledger.connection import UNREADABLE, connect
-from agent_gate.ledger.migrate import HEADS, is_newer, named, revisions
+from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
+from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
 from agent_gate.model.errors import StorageError
 
 

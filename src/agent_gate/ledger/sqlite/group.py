@@ -13,7 +13,7 @@ from operator import itemgetter
 from msgspec import Struct
 
 from agent_gate.ledger.anchor import Heads
-from agent_gate.ledger.migrate import PAGE_BYTES
+from agent_gate.ledger.sqlite.migrate import PAGE_BYTES
 from agent_gate.model.entry import GATE_PROJECT, StateRef
 
 _STANDING = (

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agent_gate.ledger.anchor import Heads
-from agent_gate.ledger.apply import apply
-from agent_gate.ledger.group import Group
+from agent_gate.ledger.sqlite.apply import apply
+from agent_gate.ledger.sqlite.group import Group
 from agent_gate.model.entry import Committed, Work
 from agent_gate.model.errors import StorageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 
-from agent_gate.ledger.side_tables import known_offset
+from agent_gate.ledger.sqlite.side_tables import known_offset
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, NoteClock, Work
 from agent_gate.model.limits import CLOCK_JUMP_MIN_S

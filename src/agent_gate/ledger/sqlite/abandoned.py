@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from agent_gate.ledger.backing import Answers, answers
+from agent_gate.ledger.sqlite.backing import Answers, answers
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, LeaveResult, Resolve, Work

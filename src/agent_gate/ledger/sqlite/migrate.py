@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from agent_gate.ledger.connection import UNREADABLE, connect, connect_to_look
+from agent_gate.ledger.sqlite.connection import UNREADABLE, connect, connect_to_look
 from agent_gate.model.errors import StorageError
 
 HEAD = "0005"

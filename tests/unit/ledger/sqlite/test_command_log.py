@@ -12,8 +12,8 @@ import pytest
 
 from agent_gate import Gate
 from agent_gate.history.erase import erase_call
-from agent_gate.ledger.reader import open_reader, rows_of
-from agent_gate.ledger.sqlite import SqliteLedger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import open_reader, rows_of
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind, Work

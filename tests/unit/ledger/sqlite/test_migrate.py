@@ -13,11 +13,11 @@ import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from agent_gate.ledger import migrate
-from agent_gate.ledger.migrate import EARLIER, HEAD, HEADS, revisions, upgrade
+from agent_gate.ledger.sqlite import migrate
+from agent_gate.ledger.sqlite.migrate import EARLIER, HEAD, HEADS, revisions, upgrade
 from agent_gate.model.errors import StorageError
 
-RECORDED = Path(__file__).parents[2] / "fixtures" / "recorded"
+RECORDED = Path(__file__).parents[3] / "fixtures" / "recorded"
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_step_that_fails_undoes_those_before_it(tmp_path: Path) -> None:
 def test_opening_a_ledger_of_this_schema_does_not_import_alembic(tmp_path: Path) -> None:
     path = a_copy(f"schema-{HEAD}.db", tmp_path)
     program = (
-        "import sys; from pathlib import Path; from agent_gate.ledger.migrate import upgrade;"
+        "import sys; from pathlib import Path; from agent_gate.ledger.sqlite.migrate import upgrade;"
         "print(upgrade(Path(sys.argv[1])), {'alembic', 'sqlalchemy'} & set(sys.modules))"
     )
     told = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=True)
