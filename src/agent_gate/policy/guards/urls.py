@@ -72,7 +72,7 @@ class Url:
 
     @property
     def resources(self) -> dict[str, Json]:
-        """The part that the guard judges and an approval rests on: not the addresses, which change from hour to hour."""
+        """The part that the guard judges and an approval rests on: not the addresses, which change by the hour."""
         return {"scheme": self.scheme, "host": self.host, "port": self.port}
 
     @property

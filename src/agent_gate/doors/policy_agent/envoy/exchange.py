@@ -230,7 +230,7 @@ class Exchange:
 
 
 def _let_on(side: _Direction, event: Event, changes: Changes, body: bytes) -> Iterator[pb.ProcessingResponse]:
-    """Answer for what was judged, with its changes: to the headers, to the body that Envoy keeps, or in place of all."""
+    """Answer for what was judged with its changes: to the headers, to the body that Envoy keeps, or in place of all."""
     if event in (Event.HEADERS, Event.LAST_HEADERS):
         yield headers_passed(side.phase, changes, replaces=True)
     elif side.mode == _DUPLEX:
