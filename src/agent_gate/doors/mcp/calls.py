@@ -75,7 +75,7 @@ class Calls:
         return outcome
 
     async def result(self, call_id: str, progress: Progress | None = None) -> Outcome:
-        """Tell what became of an earlier call of this agent, or why it is not shown; ToolError where there is none such."""
+        """Tell what became of an earlier call of this agent, or why it is not shown; ToolError where it has none."""
         leave = await self.gate.submit(leave_to_read(self.agent, f"/calls/{call_id}", project=self._project))
         if not leave.ok:
             return leave
