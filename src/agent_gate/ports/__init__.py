@@ -3,8 +3,8 @@
 from agent_gate.ports.judging import HttpRequest, Judge, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 from agent_gate.ports.ledger import (
     Append,
+    BareRequests,
     Calls,
-    DocumentNames,
     EntitySnapshots,
     Ledger,
     LedgerFigures,
@@ -39,11 +39,11 @@ from agent_gate.ports.watching import Notifier, Observer, Reached, Unobserved
 __all__ = [
     "Act",
     "Append",
+    "BareRequests",
     "Bind",
     "Binding",
     "Calls",
     "Clock",
-    "DocumentNames",
     "EntitySnapshots",
     "Failed",
     "FinishCommit",
