@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples
+from agent_gate.doors.cli.terminal import must_mean_it, person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.model.visible import visible
 
@@ -82,9 +83,9 @@ def erase(
     from agent_gate.history.erase import erase_call
 
     existing_database(db)
-    person.must_mean_it(f"erasing call `{call}`", yes=yes, command="agent-gate db erase")
+    must_mean_it(f"erasing call `{call}`", yes=yes, command="agent-gate db erase")
     return _say(
-        writing(db, lambda ledger, clock, ids: erase_call(ledger, call, by=person.name(), clock=clock, ids=ids)),
+        writing(db, lambda ledger, clock, ids: erase_call(ledger, call, by=person_name(), clock=clock, ids=ids)),
         as_json,
     )
 
@@ -104,9 +105,9 @@ def retain(
     from agent_gate.history.erase import retain as keep
 
     existing_database(db)
-    person.must_mean_it(f"erasing all calls older than {days:g} days", yes=yes, command="agent-gate db retain")
+    must_mean_it(f"erasing all calls older than {days:g} days", yes=yes, command="agent-gate db retain")
     with screen.working("erasing"):
-        erased = writing(db, lambda ledger, clock, ids: keep(ledger, days, by=person.name(), clock=clock, ids=ids))
+        erased = writing(db, lambda ledger, clock, ids: keep(ledger, days, by=person_name(), clock=clock, ids=ids))
     return _say(erased, as_json)
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
+from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.model.visible import visible
 
@@ -45,14 +46,14 @@ def set_(key: Key, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     existing_database(db)
     check_key(key)
     value = _value(key)
-    _change(db, lambda contacts: contacts.set(key, value, by=person.name()))
+    _change(db, lambda contacts: contacts.set(key, value, by=person_name()))
     return _say("set", key, as_json)
 
 
 @app.command(epilog=examples("agent-gate owner unset home_assistant_token"))
 def unset(key: Key, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """Take away what is kept under KEY; the record says who did."""
-    _change(db, lambda contacts: contacts.unset(key, by=person.name()))
+    _change(db, lambda contacts: contacts.unset(key, by=person_name()))
     return _say("unset", key, as_json)
 
 

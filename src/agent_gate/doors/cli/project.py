@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
+from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.limits import STATE_BYTES_MAX
@@ -89,7 +90,7 @@ def _change(action: str, name: str, db: str, as_json: bool, *documents: Json) ->
     from agent_gate.history.projects import Projects
 
     writing(
-        db, lambda ledger, clock, ids: getattr(Projects(ledger, clock, ids, person.name()), action)(name, *documents)
+        db, lambda ledger, clock, ids: getattr(Projects(ledger, clock, ids, person_name()), action)(name, *documents)
     )
     if as_json:
         screen.print_json({"project": name, "status": _DONE[action]})

@@ -10,7 +10,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.cli.verdicts import why
+from agent_gate.doors.cli.outcomes import why
 from agent_gate.doors.codes import Exit
 from agent_gate.history.replay_words import in_words
 from agent_gate.model.codec import restore

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.checking import DEFAULT_POLICY
+from agent_gate.doors.cli.check import DEFAULT_POLICY
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, PolicyPath, Project, commands, examples
@@ -138,7 +138,7 @@ def revert(
     This is a call like any other, judged by the policy and recorded.
     """
     from agent_gate.doors.cli.calling import call_here
-    from agent_gate.doors.cli.verdicts import print_outcome
+    from agent_gate.doors.cli.outcomes import print_outcome
 
     path = existing_database(db)
     outcome = call_here(policy, path, "state.revert", {"snapshot_id": snapshot}, project)
