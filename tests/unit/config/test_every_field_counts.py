@@ -147,7 +147,7 @@ SHOWN_BY = {
     "tools.shell.run.timeout_seconds": "scenarios/test_commands.py",
     "tools.shell.run.max_output_bytes": "scenarios/test_commands.py",
     "tools.shell.run.sandbox": "scenarios/test_commands.py",
-    "tools.shell.run.writes": "unit/cli/test_check.py",
+    "tools.shell.run.writes": "unit/doors/cli/test_check.py",
     "tools.shell.run.discard_paths[]": "scenarios/test_command_writes.py",
     "tools.shell.run.max_changes": "scenarios/test_command_writes.py",
     "tools.shell.run.max_changed_bytes": "scenarios/test_command_writes.py",

@@ -14,7 +14,7 @@ import pytest
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.services.contacts import ContactsService
 from agent_gate.system.clock import RandomIds, SystemClock
-from tests.unit.cli.conftest import Command, Said
+from tests.unit.doors.cli.conftest import Command, Said
 
 TOKEN = "made-up-for-a-test"
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_gate.config import load_config, load_plan, load_policy
 from agent_gate.doors.cli.screen import encoded
-from tests.unit.cli.conftest import Command
+from tests.unit.doors.cli.conftest import Command
 
 
 def test_a_new_user_gets_files_that_load(command: Command, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.conftest import Command
+from tests.unit.doors.cli.conftest import Command
 
 POLICY = """
 rules:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_gate import open_gate
 from agent_gate.doors.cli.program import run
-from tests.unit.cli.conftest import Command
+from tests.unit.doors.cli.conftest import Command
 
 LOOKING = [
     ["audit"],

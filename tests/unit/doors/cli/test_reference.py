@@ -13,7 +13,7 @@ import pytest
 from agent_gate.doors.cli.catalogue import COMMANDS, SECTIONS
 from agent_gate.doors.cli.tree import root
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 PROMISED = {
     "init": {"--force", "--db", "--json"},

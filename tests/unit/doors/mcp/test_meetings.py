@@ -17,7 +17,7 @@ from agent_gate.doors.mcp.lines import Lines
 from agent_gate.model.outcome import Status
 from tests.gates import PATIENCE_S, soon
 from tests.mcp_clients import outcome_of, text_of
-from tests.unit.doors.test_mcp_calls import BOT, a_door, answer, call
+from tests.unit.doors.mcp.test_calls import BOT, a_door, answer, call
 
 
 async def test_what_another_process_of_the_agent_handed_over_is_not_handed_over_again(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from agent_gate.ledger.sqlite.migrate import HEAD
 from agent_gate.sandbox import choice
 from agent_gate.sandbox.choice import Offer
 from agent_gate.sandbox.supervised import Sandlock
-from tests.unit.cli.conftest import Command
+from tests.unit.doors.cli.conftest import Command
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tests.unit.cli.conftest import Command
+from tests.unit.doors.cli.conftest import Command
 
 
 def test_retaining_tells_how_much_of_a_home_was_forgotten(command: Command, tmp_path: Path) -> None:
