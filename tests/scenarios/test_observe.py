@@ -34,12 +34,13 @@ from agent_gate.config import (
 )
 from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.observe import Observation, configure_logs, secrets_of
-from agent_gate.doors.observe.logs import HIDDEN, QUIETED, Redaction
+from agent_gate.doors.observe.logs import QUIETED, log_redactor
 from agent_gate.doors.observe.metrics import OTHER, STAGES, Meter
 from agent_gate.doors.observe.watchdog import Watchdog
 from agent_gate.hosts.server import build_app
 from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.redaction import HIDDEN_IN_LOGS as HIDDEN
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Reached
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, reader, sender, until
@@ -311,9 +312,15 @@ def lines_of(log: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_a_secret_that_is_found_after_the_log_was_opened_is_hidden_from_then_on() -> None:
-    redaction = Redaction(SECRETS)
-    redaction.hide("found-later-s3cret-token", "abc")
-    assert redaction.text("found-later-s3cret-token, s3cret-token, abc") == f"{HIDDEN}, {HIDDEN}, abc"
+    redactor = log_redactor(SECRETS)
+    redactor.hide("found-later-s3cret-token", "abc")
+    assert redactor.text("found-later-s3cret-token, s3cret-token, abc") == f"{HIDDEN}, {HIDDEN}, abc"
+
+
+def test_what_has_the_shape_of_a_credential_is_hidden_in_logs_and_so_is_a_secret_in_a_url() -> None:
+    redactor = log_redactor(["s3cret/token"])
+    said = "GET /?key=s3cret%2Ftoken with ghp_" + "a1B2" * 9
+    assert redactor.text(said) == f"GET /?key={HIDDEN} with {HIDDEN}"
 
 
 def test_a_log_is_one_json_object_a_line_without_secrets(log: io.StringIO) -> None:
@@ -348,7 +355,7 @@ def test_every_secret_of_a_configuration_is_known() -> None:
     known = secrets_of(config)
     assert {BOT_TOKEN, ANNA_TOKEN, "telegram-token", "home-token", "home-password"} <= set(known)
     assert "" not in known
-    hidden = Redaction(known)(None, "", {"event": f"{BOT_TOKEN} telegram-token"})
+    hidden = log_redactor(known).data({"event": f"{BOT_TOKEN} telegram-token"})
     assert hidden == {"event": f"{HIDDEN} {HIDDEN}"}
 
 
