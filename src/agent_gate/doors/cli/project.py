@@ -9,9 +9,11 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
+from agent_gate.doors.cli.ledgers import reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit
+from agent_gate.history.projects import Projects, list_projects
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.tool import Json
@@ -27,9 +29,6 @@ _DONE = {"create": "open", "archive": "archived", "lock": "locked", "unlock": "o
 @app.command("list", epilog=examples("agent-gate project list", "agent-gate project list --json"))
 def list_(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """List the projects of the ledger."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.projects import list_projects
-
     with reading(db) as reader:
         projects = list_projects(reader)
     if as_json:
@@ -86,9 +85,6 @@ def unlock(name: Name, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
 
 
 def _change(action: str, name: str, db: str, as_json: bool, *documents: Json) -> int:
-    from agent_gate.doors.cli.ledgers import writing
-    from agent_gate.history.projects import Projects
-
     writing(
         db, lambda ledger, clock, ids: getattr(Projects(ledger, clock, ids, person_name()), action)(name, *documents)
     )
