@@ -21,9 +21,11 @@ from agent_gate.history.verify_side_tables import ADDED, ALL, BARE, REMOVED, UNC
 from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import GATE_PROJECT, EntityRow, KeepEntities, KeepMessage, LeaveResult, Work
+from agent_gate.model.entity_change import EntityRow, KeepEntities
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.moment import iso
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.work import KeepMessage, LeaveResult, Work
 from agent_gate.services.contacts import ContactsService
 from tests.gates import ANNA, BOB, a_gate, agent, approve, deny, outcome_of, pending, sender, until
 
@@ -90,7 +92,7 @@ async def fill(gate: Gate) -> None:
     left = LeaveResult("local", outcome.call_id, None, iso(gate.clock.now()))
     message = KeepMessage(outcome.call_id, "telegram", "7")
     entity = EntityRow("light.hall", "on", "{}", iso(0.0), iso(0.0))
-    await ledger.commit(Work(GATE_PROJECT, side_tables=(left, message, KeepEntities((entity,)))))
+    await ledger.commit(Work(GATE_PROJECT, changes=(left, message, KeepEntities((entity,)))))
     await ContactsService(ledger, ledger.secret, gate.clock, gate.ids).set("lamp", "secret", by="anna")
 
 
@@ -278,7 +280,7 @@ def test_a_schema_that_is_not_the_shipped_one_is_found(
 
 
 def indexes() -> list[str]:
-    text = (Path(__file__).parents[2] / "src" / "agent_gate" / "ledger" / "schema.sql").read_text()
+    text = (Path(__file__).parents[2] / "src" / "agent_gate" / "ledger" / "sqlite" / "schema.sql").read_text()
     return [
         line.split(" ON ")[0].split()[-1] for line in text.splitlines() if line.startswith("CREATE") and "INDEX" in line
     ]

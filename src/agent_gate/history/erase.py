@@ -17,9 +17,12 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.reader import open_reader, row_of, rows_of
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, DropOldEntities, Kind, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entity_change import DropOldEntities
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Erase, Work
 from agent_gate.ports import Clock, Ids
 
 CALLS_PER_ENTRY_MAX = 500
@@ -77,7 +80,7 @@ async def retain(ledger: SqliteLedger, days: float, *, by: str, clock: Clock, id
                 await eraser.erase(project, calls)
         (entities,) = row_of(reader, "SELECT count(*) FROM ha_entity_snapshot WHERE captured_at < ?", until)
     if entities:
-        await ledger.commit(Work(GATE_PROJECT, side_tables=(DropOldEntities(until),)))
+        await ledger.commit(Work(GATE_PROJECT, changes=(DropOldEntities(until),)))
     await asyncio.to_thread(_empty_log, ledger.files)
     return replace(eraser.erased(), entities=entities)
 
@@ -134,7 +137,7 @@ class _Eraser:
         snapshots = self._count(project, calls, "kind = 'settled' AND body ->> '$.snapshot_id' IS NOT NULL")
         body = canonical({**self._told, "calls": list(calls), "salt": self._ids.salt()})
         draft = Draft(Kind.ERASED, iso(self._clock.now()), body)
-        committed = await self._ledger.commit(Work(project, (draft,), erases=tuple(calls)))
+        committed = await self._ledger.commit(Work(project, (draft,), (Erase(tuple(calls)),)))
         assert isinstance(committed, Applied), "an existing project takes an erase entry whatever its status"
         self._calls += len(calls)
         self._entries += bodies

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from agent_gate.ledger.sqlite.apply import count, forget_quotas
+from agent_gate.ledger.sqlite.changes.counters import count, forget_quotas
 from agent_gate.model.codec import restore
 
 _WORK = ',"work":{'

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
+from agent_gate.model.work import Resolve, Work
 from tests.bot_api import CHAT_ID, OTHER_CHAT_ID, BotApi
 from tests.chats import Chat, a_chat, in_chat, telegram_config
 from tests.gates import ANNA, HandClock, rows, sender, soon, until
@@ -80,8 +81,9 @@ async def test_an_answer_on_its_way_when_the_deadline_passes_is_not_called_expir
     let_go, recorded, commit = asyncio.Event(), asyncio.Event(), chat.gate.ledger.commit
 
     async def slow(work: Work) -> Committed:
-        is_the_yes = work.resolves is not None and work.resolves.resolution == "approved"
-        if work.resolves:
+        answer = work.find(Resolve)
+        is_the_yes = answer is not None and answer.resolution == "approved"
+        if answer:
             await (let_go if is_the_yes else recorded).wait()
         committed = await commit(work)
         if is_the_yes:

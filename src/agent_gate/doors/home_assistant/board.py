@@ -15,8 +15,9 @@ from agent_gate.doors.home_assistant.notice import render
 from agent_gate.doors.home_assistant.phones import Button, Line, Phone
 from agent_gate.doors.shapes import digest
 from agent_gate.gate.approvals import OpenQuestion
-from agent_gate.model.entry import GATE_PROJECT, DropMessage, KeepMessage, Work
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.limits import HOME_PHONE_AGAIN_S, HOME_QUESTIONS_MAX, MESSAGES_WAITING_MAX
+from agent_gate.model.work import DropMessage, KeepMessage, Work
 from agent_gate.pipeline.hold import not_entitled
 from agent_gate.services.home_assistant.faults import Refused
 
@@ -197,10 +198,10 @@ class Board:
         }
         self._shown[call_id] = shown
         kept = KeepMessage(call_id, CHANNEL, orjson.dumps(fields).decode())
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(kept,)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(kept,)))
 
     async def _drop(self, call_id: str) -> None:
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(DropMessage(call_id, CHANNEL),)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(DropMessage(call_id, CHANNEL),)))
         shown = self._shown.pop(call_id, None)
         if shown is not None:
             self._ended[call_id] = shown.digest

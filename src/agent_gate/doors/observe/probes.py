@@ -20,8 +20,10 @@ from agent_gate.doors.reads import look
 from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
 from agent_gate.ledger.sqlite.reader import row_of
 from agent_gate.model.call import Agent
-from agent_gate.model.entry import GATE_PROJECT, Applied, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import IdentityError
+from agent_gate.model.work import Work
 
 _log = logging.getLogger("agent_gate.health")
 

@@ -16,8 +16,9 @@ from agent_gate.doors.telegram.endings import Ended, Open, standing
 from agent_gate.doors.telegram.faults import TelegramFault, Uneditable
 from agent_gate.doors.telegram.render import ELSEWHERE, closed, render
 from agent_gate.model.approval import Question
-from agent_gate.model.entry import GATE_PROJECT, DropMessage, KeepMessage, Work
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.limits import MESSAGES_WAITING_MAX, TELEGRAM_OVERDUE_S, TELEGRAM_QUESTIONS_MAX
+from agent_gate.model.work import DropMessage, KeepMessage, Work
 
 CHANNEL = "telegram"
 CHANGED = "Changed since it was shown: it can no longer be answered here."
@@ -208,11 +209,11 @@ class Board:
         }
         self._shown[call_id] = shown
         await self._ledger.commit(
-            Work(GATE_PROJECT, side_tables=(KeepMessage(call_id, CHANNEL, orjson.dumps(fields).decode()),))
+            Work(GATE_PROJECT, changes=(KeepMessage(call_id, CHANNEL, orjson.dumps(fields).decode()),))
         )
 
     async def _drop(self, call_id: str) -> None:
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(DropMessage(call_id, CHANNEL),)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(DropMessage(call_id, CHANNEL),)))
         self._shown.pop(call_id, None)
         self._overdue.pop(call_id, None)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from agent_gate.model.approval import Question
-from agent_gate.model.entry import BareRequest, Entry
+from agent_gate.model.approval import BareRequest, Question
+from agent_gate.model.entry import Entry
 from agent_gate.model.moment import epoch
 
 ENTRY_COLUMNS = (
