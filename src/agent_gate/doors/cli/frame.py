@@ -12,11 +12,11 @@ from itertools import zip_longest
 from unicodedata import category, east_asian_width
 
 from agent_gate.doors.cli.screen import difference_line
+from agent_gate.model.visible import END, ISOLATE
 
 COLUMNS_MIN, ROWS_MIN = 24, 8
 """A smaller terminal shows no question."""
 _NAME_COLUMNS_MAX = 20
-_ISOLATE, _END = "\u2068", "\u2069"
 _MARKS = ("Mn", "Me")
 
 
@@ -54,11 +54,11 @@ def wrapped(line: str, columns: int | None) -> Iterator[str]:
     part: list[str] = []
     room, is_isolated = columns, False
     for letter in _letters(line):
-        if letter in (_ISOLATE, _END):
-            is_isolated = letter == _ISOLATE
+        if letter in (ISOLATE, END):
+            is_isolated = letter == ISOLATE
         elif width(letter) > room:
-            yield "".join(part) + (_END if is_isolated else "")
-            part, room = [_ISOLATE] if is_isolated else [], columns
+            yield "".join(part) + (END if is_isolated else "")
+            part, room = [ISOLATE] if is_isolated else [], columns
         part.append(letter)
         room -= width(letter)
     yield "".join(part)
@@ -80,7 +80,7 @@ def cells(character: str) -> int:
     """How many places a terminal gives it at most: they disagree on signs, and on letters of ambiguous width."""
     if character.isascii():
         return 1
-    if character in (_ISOLATE, _END):
+    if character in (ISOLATE, END):
         return 0
     if category(character) in _MARKS:
         return 1  # over its letter in most terminals, beside it in some
