@@ -91,10 +91,10 @@ class Served:
         return self.context.identities.agents[name]
 
 
-def a_context_of(gate: Gate, db: Path, config: Config) -> ServerContext:
+def a_context_of(gate: Gate, config: Config) -> ServerContext:
     identities = Identities(config)
     mailbox = Mailbox(gate, identities.agents)
-    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, db)
+    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config)
 
 
 @asynccontextmanager
@@ -105,7 +105,9 @@ async def a_context(
     config, name = config or a_config(), options.pop("name", "gate.db")
     approvers = tuple(Identities(config).approvers.values())
     async with a_gate(directory, policy, *tools, **{"approvers": approvers, **options}, name=name) as gate:
-        yield a_context_of(gate, directory / name, config)
+        context = a_context_of(gate, config)
+        yield context
+        context.close()
 
 
 @asynccontextmanager

@@ -76,7 +76,7 @@ def _change(db: str, change: Callable[[ContactsService], Awaitable[None]]) -> No
     from agent_gate.doors.cli.ledgers import writing
     from agent_gate.services.contacts import ContactsService
 
-    writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.secret, clock, ids)))
+    writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.storage.secret(), clock, ids)))
 
 
 def _value(key: str) -> str:

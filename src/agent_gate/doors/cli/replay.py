@@ -15,8 +15,7 @@ from agent_gate.model.visible import visible
 
 if TYPE_CHECKING:
     from agent_gate.history.replays import Replayed
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
-    from agent_gate.ports import Clock, Ids
+    from agent_gate.ports import Clock, Ids, Ledger
 
 app = commands()
 
@@ -56,7 +55,7 @@ def replay(
     other = load_policy(policy) if policy else None
     pure = transitions_of([StateService(), *installed()])
 
-    async def work(ledger: SqliteLedger, clock: Clock, ids: Ids) -> Replayed:
+    async def work(ledger: Ledger, clock: Clock, ids: Ids) -> Replayed:
         return await replay_run(ledger, run, clock=clock, ids=ids, find=pure.get, other=other)
 
     with screen.working("replaying the run"):

@@ -134,10 +134,10 @@ def _counted(result: RunResult) -> str:
 def _report(db: Path, run_id: str) -> dict[str, Any]:
     from contextlib import closing
 
+    from agent_gate.history.archive import open_archive
     from agent_gate.history.report import build_report
-    from agent_gate.ledger.sqlite.reader import open_reader
 
-    with closing(open_reader(db)) as reader:
+    with closing(open_archive(db).reader()) as reader:
         return build_report(reader, run_id, time.time())
 
 

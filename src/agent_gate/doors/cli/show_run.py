@@ -51,9 +51,8 @@ def show_run(
     """Show one run: its plan, its policy, and each call with its ids and hashes."""
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history.report import run_of, steps_shown
-    from agent_gate.ledger.sqlite.reader import one_moment
 
-    with reading(db) as reader, one_moment(reader):
+    with reading(db) as reader, reader.one_moment():
         found = run_of(reader, run)
         steps = steps_shown(reader, found)
     if as_json:

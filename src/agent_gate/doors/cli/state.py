@@ -90,9 +90,8 @@ def diff(
     """
     from agent_gate.doors.cli.ledgers import reading
     from agent_gate.history import state
-    from agent_gate.ledger.sqlite.reader import one_moment
 
-    with reading(db) as reader, one_moment(reader):
+    with reading(db) as reader, reader.one_moment():
         last = state.show(reader, project).version
         first_place, second_place = _place(before, max(0, last - 1)), _place(after, last)
         operations = state.diff(reader, project, first_place, second_place)
