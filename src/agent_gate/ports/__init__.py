@@ -1,6 +1,6 @@
 """Protocols that adapters fill: everything that the core asks of the outside world."""
 
-from agent_gate.ports.judging import HttpRequest, Judge, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 from agent_gate.ports.ledger import (
     Append,
     BareRequests,
@@ -50,7 +50,6 @@ __all__ = [
     "FinishedCommit",
     "HttpRequest",
     "Ids",
-    "Judge",
     "Keep",
     "Ledger",
     "LedgerFigures",

@@ -12,7 +12,7 @@ from agent_gate.history import projects, query
 from agent_gate.history.query import AuditLine
 from agent_gate.history.readings import TookTooLongError
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.limits import CONSOLE_ROWS_MAX, CONSOLE_SEARCH_S
+from agent_gate.model.limits import CONSOLE_ROWS_MAX
 from agent_gate.ports.reading import Reader
 
 FILTERS = ("agent", "tool", "status", "project", "since", "text")
@@ -23,20 +23,18 @@ SINCE = (("", "any time"), ("1h", "the last hour"), ("24h", "the last day"), ("7
 class Found:
     lines: list[AuditLine]
     older: str = ""
-    """Where the list goes on."""
+    """Address at which the list goes on."""
 
 
 async def show(visit: Visit) -> Response:
     chosen = {name: visit.asked(name)[:200] for name in FILTERS}
-    found, problem = Found([]), None
+    found, problem, within_s = Found([]), None, visit.context.bounds.console_search_s
     try:
         found = await visit.context.readings.ask(
-            lambda reader: _look(reader, visit.now, chosen, visit.asked("before")), CONSOLE_SEARCH_S
+            lambda reader: _look(reader, visit.now, chosen, visit.asked("before")), within_s
         )
     except TookTooLongError:
-        problem = Problem(
-            2002, f"the search took longer than {CONSOLE_SEARCH_S:.0f} s", "choose a shorter time, or an agent"
-        )
+        problem = Problem(2002, f"the search took longer than {within_s:.0f} s", "choose a shorter time, or an agent")
     except GateError as error:
         problem = error.problem
     return await visit.page(
