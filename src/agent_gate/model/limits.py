@@ -166,7 +166,7 @@ TELEGRAM_RESENT_MAX = 10
 """Questions that `/pending` shows again."""
 TELEGRAM_POLL_S = 25
 TELEGRAM_TIMEOUT_S = 10.0
-TELEGRAM_OVERDUE_S = 120.0
+MESSAGE_OVERDUE_S = 120.0
 """How long after a deadline an answer that was given before it may still be on its way into the ledger."""
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
 """An older command was meant for a gate that was not there to hear it."""
@@ -391,8 +391,8 @@ HOME_QUESTIONS_MAX = 20
 """Open ones on phones at a time; the rest follow as these end, and are at every other door meanwhile."""
 HOME_PRESSES_MAX = 100
 """Of buttons, that wait to be looked at; what comes beyond that is turned away."""
-HOME_PHONE_AGAIN_S = 30.0
-"""How long a phone is left alone after Home Assistant has refused to write to it."""
+MESSAGE_PLACE_AGAIN_S = 30.0
+"""How long a place, such as a phone, is left alone after it has refused a message."""
 HOME_SNAPSHOT_ROWS_MAX = 200
 HOME_SNAPSHOT_BYTES_MAX = 1_048_576
 """Of one commit while the home is kept, so that calls that are recorded meanwhile hardly wait."""
