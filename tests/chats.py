@@ -13,7 +13,7 @@ from typing import Any
 from agent_gate import Outcome
 from agent_gate.config import ApproverConfig, Config, MessengerConfig, TelegramConfig
 from agent_gate.doors.context import ServerContext
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.messenger import Messenger
 from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter
 from agent_gate.gate.gate import Gate
@@ -26,8 +26,8 @@ from tests.servers import a_config, a_context
 ANNA_ID, BOB_ID, DORA_ID, STRANGER_ID = 11, 12, 14, 666
 """An admin and an operator that the configuration knows, one who is only on the list, and one who is not."""
 
-NO_HURRY = Bounds()
-QUICK = Bounds(look_interval_s=0.01, look_again_s=0.05)
+NO_HURRY = MessengerBounds()
+QUICK = MessengerBounds(look_interval_s=0.01, look_again_s=0.05)
 """Looks all the time."""
 
 
@@ -133,7 +133,7 @@ async def a_chat(
     policy: Any = ASK_ALL,
     clock: HandClock | None = None,
     config: Config | None = None,
-    bounds: Bounds = NO_HURRY,
+    bounds: MessengerBounds = NO_HURRY,
     limits: Mapping[str, int] | None = None,
     **options: Any,
 ) -> AsyncIterator[Chat]:

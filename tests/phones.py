@@ -11,7 +11,7 @@ from typing import Any
 from agent_gate import Outcome
 from agent_gate.config import Config, HomeApproverConfig, HomeAssistantConfig, ServicesConfig
 from agent_gate.doors.context import ServerContext
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.messenger import Messenger
 from agent_gate.doors.messengers.phones.adapter import PhonesAdapter
 from agent_gate.gate.gate import Gate
@@ -117,7 +117,7 @@ async def at_home(
     policy: Any = ASK_ALL,
     clock: HandClock | None = None,
     config: Config | None = None,
-    bounds: Bounds = QUICK,
+    bounds: MessengerBounds = QUICK,
     limits: Mapping[str, int] | None = None,
     **options: Any,
 ) -> AsyncIterator[AtHome]:

@@ -17,6 +17,7 @@ import pytest
 
 from agent_gate import tool
 from agent_gate.doors import websocket
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.websocket.door import Door
 from agent_gate.doors.websocket.methods import METHODS
 from agent_gate.hosts.server import sockets
@@ -412,8 +413,9 @@ async def test_what_holds_for_a_connection_holds_for_its_requests_whichever_way_
         await serve(self, *args)
 
     monkeypatch.setattr(Door, "_serve", serve_marked)
+    bounds = DoorBounds()
     if path == "queued":
-        monkeypatch.setattr("agent_gate.doors.websocket.connection.STRAIGHT_MAX", 0)
-    async with a_server(tmp_path, RULES, telling) as server, a_raw_agent(server) as agent:
+        bounds = DoorBounds(straight_max=0)
+    async with a_server(tmp_path, RULES, telling, bounds=bounds) as server, a_raw_agent(server) as agent:
         await agent.send(reading("!", 1))
         assert (await agent.receive())["result"]["data"] == "kept!"

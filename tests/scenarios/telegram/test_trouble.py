@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate import ConfigError
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter
 from tests.bot_api import TOKEN, BotApi
 from tests.chats import ANNA_ID, Chat, a_chat, in_chat, telegram_config, with_token
@@ -155,7 +155,7 @@ async def test_telegram_that_hangs_delays_no_call(
     tmp_path: Path, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 3_600)
-    bounds = Bounds(settle_s=0.1)
+    bounds = MessengerBounds(settle_s=0.1)
     async with (
         _deaf() as url,
         a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url), bounds=bounds) as chat,
@@ -170,7 +170,7 @@ async def test_telegram_that_hangs_delays_no_call(
 async def test_more_questions_than_the_chat_takes_follow_as_others_end(
     tmp_path: Path, api: BotApi, acts: list[str]
 ) -> None:
-    limits, bounds = {"questions_max": 2}, Bounds(waiting_max=2)
+    limits, bounds = {"questions_max": 2}, MessengerBounds(waiting_max=2)
     async with a_chat(tmp_path, api, sender(acts), limits=limits, bounds=bounds) as chat:
         for number in range(6):
             await chat.call({"text": f"text{number}"}, wait=False)

@@ -1,4 +1,4 @@
-"""What an approval would lead to, as far as it can be known before: a state's difference, or files on a copy."""
+"""Preview of what an approval would lead to, as far as that can be known: a state's difference, or files on a copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import CONSOLE_PARTS_MAX, CONSOLE_PREVIEW_S
+from agent_gate.model.limits import CONSOLE_PARTS_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Effect, Mode
 
@@ -27,16 +27,16 @@ ENTITIES_SHOWN_MAX = 20
 class Preview:
     text: str
     steps: Sequence[Step] = ()
-    """How the state would change."""
+    """Difference of the state."""
     changes: Sequence[Mapping[str, Any]] = ()
-    """How files would change."""
+    """Differences of files."""
     printed: Mapping[str, Any] | None = None
-    """What a command printed on the copy."""
+    """Output of a command that ran on the copy."""
     can_be_tried: bool = False
     is_warning: bool = False
 
 
-async def foresee(context: ServerContext, question: Question, *, try_it: bool = False) -> Preview:
+async def preview_of(context: ServerContext, question: Question, *, try_it: bool = False) -> Preview:
     registered = context.gate.tools.find(question.tool)
     if registered is None:
         return Preview("This tool is not offered here any more: an approval would lead to an error.", is_warning=True)
@@ -48,10 +48,12 @@ async def foresee(context: ServerContext, question: Question, *, try_it: bool = 
     request = _as_it_was_made(question, await context.gate.ledger.entries_of(question.call_id))
     state = await context.gate.ledger.state(question.project)
     try:
-        async with asyncio.timeout(CONSOLE_PREVIEW_S):
+        async with asyncio.timeout(context.bounds.console_preview_s):
             outcome, _ = await context.gate.simulate(request, with_previews=try_it or not on_request, as_if_agreed=True)
     except TimeoutError:
-        return Preview(f"Trying it took longer than {CONSOLE_PREVIEW_S:.0f} s and was broken off.", is_warning=True)
+        return Preview(
+            f"Trying it took longer than {context.bounds.console_preview_s:.0f} s and was broken off.", is_warning=True
+        )
     except GateError as error:
         return Preview(f"It could not be tried: {error.problem.detail}.", is_warning=True)
     if outcome.status is Status.PENDING_APPROVAL and outcome.files:
@@ -93,7 +95,7 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
 
 
 def _of_entities(entities: Mapping[str, Mapping[str, str]]) -> str:
-    """What a call reaches in a home: how it is, and how it would be where that is known."""
+    """Show what a call reaches in a home: how it is, and how it would be where that is known."""
     told = [
         f"{name} is {one['now']} now" + (f", and would be {one['then']} again" if "then" in one else "")
         for name, one in entities.items()

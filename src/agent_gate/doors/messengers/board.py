@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from agent_gate.doors.context import ServerContext
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.channel import SHOW_ANEW, Channel, Message, PlaceRefused
 from agent_gate.doors.messengers.status import CHANGED, NOT_CONCERNED, Ended, Open, status_of
 from agent_gate.doors.shapes import digest
@@ -48,7 +48,7 @@ class Shown:
 class Board:
     """Shows, updates and closes the messages about questions; `refresh` is called by one task only."""
 
-    def __init__(self, context: ServerContext, channel: Channel, bounds: Bounds) -> None:
+    def __init__(self, context: ServerContext, channel: Channel, bounds: MessengerBounds) -> None:
         self._gate, self._ledger, self._approvals = context.gate, context.gate.ledger, context.approvals
         self._channel, self._bounds = channel, bounds
         self._shown: dict[str, Shown] = {}

@@ -15,7 +15,7 @@ from agent_gate.model.limits import (
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class MessengerBounds:
     waiting_max: int = MESSAGES_WAITING_MAX
     look_interval_s: float = MESSAGE_LOOK_INTERVAL_S
     look_again_s: float = MESSAGE_LOOK_AGAIN_S

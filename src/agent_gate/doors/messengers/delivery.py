@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from agent_gate.doors.messengers.backoff import Backoff, Pause
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 
 Refresh: TypeAlias = Callable[[str], Awaitable[None]]
-_BOUNDS = Bounds()
+_BOUNDS = MessengerBounds()
 _log = logging.getLogger(__name__)
 
 
@@ -26,7 +26,7 @@ class Undelivered(Exception):
 class Delivery:
     """One after the other; what fails is tried again for as long as there is something to say."""
 
-    def __init__(self, pause: Pause, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, pause: Pause, bounds: MessengerBounds = _BOUNDS) -> None:
         self._pause, self._bounds, self._backoff = pause, bounds, Backoff()
         self._due: dict[str, None] = {}
         self._news, self._idle = asyncio.Event(), asyncio.Event()

@@ -8,19 +8,19 @@ from agent_gate.doors.context import ServerContext
 from agent_gate.doors.messengers.adapter import Adapter, Attached
 from agent_gate.doors.messengers.backoff import Pause
 from agent_gate.doors.messengers.board import Board
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.delivery import Delivery
 from agent_gate.doors.messengers.question_watch import QuestionWatch
 from agent_gate.model.approval import Question
 from agent_gate.ports import Notifier
 
-_BOUNDS = Bounds()
+_BOUNDS = MessengerBounds()
 
 
 class Messenger(Notifier):
     """Give it to the gate as its notifier, then `attach` the server's context, then `start`."""
 
-    def __init__(self, adapter: Adapter, *, pause: Pause = asyncio.sleep, bounds: Bounds = _BOUNDS) -> None:
+    def __init__(self, adapter: Adapter, *, pause: Pause = asyncio.sleep, bounds: MessengerBounds = _BOUNDS) -> None:
         self._adapter, self._pause, self._bounds = adapter, pause, bounds
         self._delivery = Delivery(pause, bounds)
         self._board: Board | None = None

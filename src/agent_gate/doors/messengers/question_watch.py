@@ -9,7 +9,7 @@ from collections.abc import Callable
 from agent_gate.doors.context import ServerContext
 from agent_gate.doors.messengers.backoff import Pause
 from agent_gate.doors.messengers.board import Board
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.delivery import Delivery
 
 _log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class QuestionWatch:
         board: Board,
         delivery: Delivery,
         pause: Pause,
-        bounds: Bounds,
+        bounds: MessengerBounds,
         before_look: Callable[[], None] = lambda: None,
     ) -> None:
         self._context, self._board, self._delivery, self._pause = context, board, delivery, pause

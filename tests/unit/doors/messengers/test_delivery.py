@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_gate.doors.messengers.backoff import Backoff
-from agent_gate.doors.messengers.bounds import Bounds
+from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.delivery import Delivery
 from agent_gate.doors.messengers.telegram.faults import Flooded, Refused, Unreachable
 from tests.chats import Pauses
@@ -83,7 +83,7 @@ async def test_a_message_that_cannot_be_made_does_not_keep_others_waiting() -> N
 
 
 async def test_the_queue_is_bounded_and_says_when_something_was_left_out() -> None:
-    delivery = Delivery(Pauses(), Bounds(waiting_max=2))
+    delivery = Delivery(Pauses(), MessengerBounds(waiting_max=2))
     for call_id in ("a", "b", "a", "b"):
         delivery.add(call_id)
     assert not delivery.left_out

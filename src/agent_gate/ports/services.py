@@ -1,0 +1,40 @@
+"""Providers of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from agent_gate.model.tool import Json, ToolDeclaration
+
+
+class ServiceHandler(Protocol):
+    """What the core-engine document asks of a service."""
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
+
+    async def health_check(self) -> bool: ...
+
+    async def close(self) -> None: ...
+
+
+class ToolProvider(Protocol):
+    """The least that a service is; whatever else it does not have gets a default when it is started."""
+
+    def tools(self) -> Sequence[ToolDeclaration]: ...
+
+    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
+
+
+class Service(ServiceHandler, Protocol):
+    """A provider of tools with a life cycle."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dependencies(self) -> Sequence[str]: ...
+
+    def tools(self) -> Sequence[ToolDeclaration]: ...
+
+    async def start(self) -> None: ...
