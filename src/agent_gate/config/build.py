@@ -38,7 +38,7 @@ def _builder(kind: Any, setting: Setting, sections: SectionsByName) -> Build:
     made = setting.made
     if setting.shape is not None:
         kind, shaped, _ = declared(setting.shape)
-        setting = setting._replace(shape=None).over(shaped)
+        setting = setting.over(shaped)
     build = _of_kind(kind, setting, sections)
     return build if made is None else lambda value: made(build(value))
 
@@ -68,16 +68,22 @@ def _as_it_is(value: Json) -> Json:
 
 
 def _section(kind: type, setting: Setting, sections: SectionsByName) -> Build:
-    fields = [(one, _builder(one.kind, one.setting, sections)) for one in declared_fields(kind, setting)]
+    fields = declared_fields(kind, setting.leaves_out)
+    builders: dict[str, Build] = {}
 
     def build(value: Mapping[str, Json]) -> Any:
         given = {}
-        for one, field in fields:
+        for one in fields:
             found = _found(value, one.at)
-            if found is not _ABSENT:
-                given[one.name] = field(found)
-            elif one.is_filled:
-                given[one.name] = None if one.may_be_none else field({})
+            if found is _ABSENT:
+                if not one.is_filled:
+                    continue
+                found = None if one.may_be_none else {}
+            if found is not None and one.name not in builders:
+                builders[one.name] = _builder(
+                    one.kind, one.setting, sections
+                )  # at the first use: files have few of all
+            given[one.name] = None if found is None else builders[one.name](found)
         return given if setting.partial else kind(**given)
 
     return build

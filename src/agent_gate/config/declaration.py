@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from agent_gate.model.setting import Setting
+from agent_gate.model.setting import NOTHING, Setting
 
 
 class Declared(NamedTuple):
@@ -37,7 +37,7 @@ class DeclaredField(NamedTuple):
 
 def declared(annotation: Any) -> Declared:
     """What an annotation declares; `X | None` is an X that may be absent."""
-    setting, may_be_none = Setting(), False
+    setting, may_be_none = NOTHING, False
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:
@@ -52,10 +52,9 @@ def declared(annotation: Any) -> Declared:
 
 
 @cache
-def declared_fields(section: type, setting: Setting = Setting()) -> tuple[DeclaredField, ...]:  # noqa: B008  # frozen
+def declared_fields(section: type, leaves_out: tuple[str, ...] = ()) -> tuple[DeclaredField, ...]:
     """The fields of a section in the order of the file."""
-    assert is_dataclass(section), section
-    known = (one for one in _fields(section) if one.name not in setting.leaves_out)
+    known = (one for one in _fields(section) if one.name not in leaves_out)
     return tuple(sorted(known, key=lambda one: one.setting.order))
 
 

@@ -49,12 +49,11 @@ def schema_for(annotation: Any, sections: SectionsByName) -> Part:
 def _part(kind: Any, setting: Setting, sections: SectionsByName) -> Part:
     if setting.shape is not None:
         kind, shaped, _ = declared(setting.shape)
-        setting = setting._replace(shape=None).over(shaped)
+        setting = setting.over(shaped)
     part = _of_kind(kind, setting, sections)
-    for field, keyword in _KEYWORDS.items():
-        said = getattr(setting, field)
-        if said is not None and said is not False and said != "":
-            part[keyword] = said
+    for field, said in vars(setting).items():
+        if field in _KEYWORDS:
+            part[_KEYWORDS[field]] = said
     if setting.not_empty:
         part["minProperties"] = 1
     return part
@@ -99,7 +98,7 @@ Entry: TypeAlias = tuple[tuple[str, ...], Part, bool]
 
 
 def _entries(kind: type, setting: Setting, sections: SectionsByName) -> Iterator[Entry]:
-    for one in declared_fields(kind, setting):
+    for one in declared_fields(kind, setting.leaves_out):
         if one.setting.flat:
             yield from _entries(one.kind, one.setting, sections)
         else:

@@ -16,7 +16,7 @@ from agent_gate.config.wording import remedy, wording
 from agent_gate.config.yaml_file import Document
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.nearest import did_you_mean
-from agent_gate.model.setting import Setting
+from agent_gate.model.setting import NOTHING
 from agent_gate.model.tool import Json
 
 _PROBLEMS_MAX = 50
@@ -91,7 +91,7 @@ def check_section(section: Any, place: Field) -> None:
 @cache
 def _section_format(section: Hashable) -> FileFormat[Any]:
     assert isinstance(section, type)
-    return FileFormat(section.__name__, section, Setting())
+    return FileFormat(section.__name__, section, NOTHING)
 
 
 def _readable(error: Any, schema: Mapping[str, Any], problems: Problems) -> Iterator[tuple[Field, str]]:

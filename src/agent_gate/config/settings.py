@@ -37,12 +37,16 @@ TelegramId = Annotated[int, Setting(minimum=1, from_text=True)]
 
 @section
 class TLSConfig:
+    """Certificate and key of the server."""
+
     cert: Annotated[Word, Setting("the path of the certificate")]
     key: Annotated[Word, Setting("the path of the private key")]
 
 
 @section
 class GatewayConfig:
+    """Address of the server."""
+
     host: Annotated[Word, Setting("the address to listen on, such as 127.0.0.1")]
     port: Annotated[int, Setting("the port, such as 8443", minimum=0, maximum=65535, from_text=True)]
     tls: Annotated[
@@ -52,6 +56,8 @@ class GatewayConfig:
 
 @section
 class AgentConfig:
+    """An agent that may connect."""
+
     token: Annotated[Token, Setting("what the agent shows")]
     id: Annotated[Identifier, Setting("its name in the ledger", needed=True, order=-1)] = "default"
     roles: Annotated[Roles, Setting("its roles in the policy")] = ("operator",)
@@ -73,6 +79,8 @@ class AgentConfig:
 
 @section
 class ApproverConfig:
+    """A person who answers questions."""
+
     id: Annotated[Identifier, Setting("their name in the ledger")]
     token: Annotated[Token, Setting("what they show at the console and the commands")] = ""
     telegram_user_id: Annotated[TelegramId | None, Setting("who they are on Telegram")] = None
@@ -81,12 +89,16 @@ class ApproverConfig:
 
 @section
 class ProjectConfig:
+    """A project, as it begins."""
+
     initial_state: Annotated[Mapping[str, Json], Setting("the state that it begins with")] = field(default_factory=dict)
     state_schema: Annotated[Mapping[str, Json] | None, Setting("the JSON Schema that its state must fit")] = None
 
 
 @section
 class TelegramConfig:
+    """A bot in a chat."""
+
     token: Annotated[Token, Setting("the token of the bot")]
     chat_id: Annotated[int, Setting("the number of the chat", from_text=True)]
     allowed_users: Annotated[
@@ -97,6 +109,8 @@ class TelegramConfig:
 
 @section
 class MessengerConfig:
+    """A place where people are asked."""
+
     type: Annotated[Literal["telegram"], Setting("the kind of messenger")]
     telegram: Annotated[
         TelegramConfig | None, Setting("a bot in a chat", remedy="write token, chat_id and allowed_users", needed=True)
@@ -129,6 +143,8 @@ class HomeApproverConfig:
 
 @section
 class HomeAssistantConfig:
+    """A Home Assistant."""
+
     url: Annotated[Url, Setting("the base URL of Home Assistant", remedy="write the base URL of Home Assistant")]
     token: Annotated[
         Token, Setting("its access token; absent: the owner's contact_info, then HOME_ASSISTANT_TOKEN")
@@ -149,6 +165,8 @@ class HomeAssistantConfig:
 
 @section
 class ServicesConfig:
+    """Services that tools act on."""
+
     homeassistant: Annotated[HomeAssistantConfig | None, Setting("a Home Assistant")] = None
 
     def __getitem__(self, name: str) -> Any:
@@ -161,12 +179,16 @@ class ServicesConfig:
 
 @section
 class StorageConfig:
+    """Place of the ledger."""
+
     type: Annotated[Literal["sqlite"], Setting("the kind of storage", needed=True)] = "sqlite"
     path: Annotated[Word, Setting("the path of the ledger", needed=True)] = "agent-gate.db"
 
 
 @section
 class RateLimitConfig:
+    """Bounds for each agent."""
+
     max_pending_approvals: Annotated[Positive, Setting("questions that may be open")] = 10
     max_requests_per_minute: Annotated[Positive, Setting("requests in the last 60 seconds")] = 60
 
@@ -198,6 +220,8 @@ class RouteConfig:
 
 @section
 class PolicyAgentConfig:
+    """The policy agent, and what it takes."""
+
     socket_path: Annotated[Word, Setting("the path of the Unix socket", max_length=107)]
     name: Annotated[Name, Setting("the name that it tells")] = "agent-gate"
     fail_on_unknown: Annotated[bool, Setting("false: a policy that is not here is passed over")] = True
@@ -216,6 +240,8 @@ class PolicyAgentConfig:
 
 @section
 class ChainPolicyConfig:
+    """One policy of a chain."""
+
     name: Annotated[Name, Setting("the name of the policy", remedy="name the policy")]
     version: Annotated[str, Setting("its version; absent: any")] = ""
     metadata: Annotated[Mapping[str, Json], Setting("its own settings", secret=True)] = field(default_factory=dict)
@@ -230,6 +256,8 @@ def _with_default(projects: Mapping[str, ProjectConfig]) -> Mapping[str, Project
 
 @section
 class Config:
+    """Everything that a configuration says."""
+
     gateway: Annotated[GatewayConfig, Setting("the host and port to listen on", order=-1)]
     agent: Annotated[
         AgentConfig | None,

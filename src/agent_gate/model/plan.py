@@ -12,6 +12,8 @@ Name = Annotated[str, Setting(max_length=200)]
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
+    """One call of a plan."""
+
     tool: Annotated[Name, Setting("the tool to call", remedy="name the tool to call", min_length=1)]
     args: Annotated[Mapping[str, Json], Setting("its arguments; `${steps.ID.data…}` is a value of an earlier step")] = (
         field(default_factory=dict)
@@ -40,6 +42,8 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """An ordered list of calls."""
+
     steps: Annotated[
         tuple[PlanStep, ...],
         Setting("the calls, made one after the other", remedy="list at least one step", max_items=10_000, order=1),

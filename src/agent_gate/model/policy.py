@@ -25,6 +25,8 @@ Otherwise = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PathGuard:
+    """Section of `fs.read` and `fs.write`."""
+
     allow_paths: Annotated[Words, Setting("patterns of paths; nothing is allowed that none of them matches")] = ()
     deny_paths: Annotated[Words, Setting("patterns of paths that stay closed, whatever `allow_paths` says")] = ()
     max_size_bytes: Annotated[Count, Setting("the size of the largest file")] = 10_485_760
@@ -39,6 +41,8 @@ class PathGuard:
 
 @dataclass(frozen=True, slots=True)
 class UrlGuard:
+    """Section of `http.get`."""
+
     allow_domains: Annotated[
         tuple[
             Annotated[
@@ -65,6 +69,8 @@ class UrlGuard:
 
 @dataclass(frozen=True, slots=True)
 class CommandGuard:
+    """Section of `shell.run`."""
+
     allow_executables: Annotated[Words, Setting("programs by name or full path; no patterns")] = ()
     unchecked_executables: Annotated[Words, Setting("allowed programs whose arguments nobody reads")] = ()
     allow_env: Annotated[
@@ -144,6 +150,8 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Role:
+    """Bounds of what an agent or a person with this role may do."""
+
     max_risk: Annotated[Risk, Setting("the highest risk that it may take; needed for a role of your own")]
     effects: Annotated[tuple[Effect, ...], Setting("the effects that it may have", unique=True)] = (
         Effect.NONE,
@@ -175,6 +183,8 @@ def roles_with(given: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Role]:
 
 @dataclass(frozen=True, slots=True)
 class ProjectLimits:
+    """Limits of one project."""
+
     rate_per_minute: Annotated[Count | None, Setting("calls in the last 60 seconds", at=("rate", "per_minute"))] = None
     rate_per_hour: Annotated[Count | None, Setting("calls in the last 60 minutes", at=("rate", "per_hour"))] = None
     budget_daily: Annotated[
@@ -212,18 +222,14 @@ _TimeOfDay = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(init=False, repr=False, eq=False)
 class WindowSection:
-    """A window as people write it; without days it is every day, without hours the whole day."""
+    """Fields of a window as people write it; without days it is every day, without hours the whole day."""
 
     days: Annotated[tuple[_Day, ...], Setting("days of the week", min_items=1, unique=True)] = _DAYS
     hours: Annotated[
         tuple[_TimeOfDay, ...], Setting("start and end; a window may cross midnight", min_items=2, max_items=2)
     ] = ("00:00", "24:00")
-
-    def window(self) -> Window:
-        start, end = map(minute_of, self.hours)
-        return Window(tuple(sorted(map(_DAYS.index, self.days))), start, end)
 
 
 def minute_of(text: str) -> int:
@@ -232,8 +238,15 @@ def minute_of(text: str) -> int:
     return int(hours) * 60 + int(minutes)
 
 
-def _windows(sections: Sequence[WindowSection]) -> tuple[Window, ...]:
-    return tuple(section.window() for section in sections)
+def _windows(sections: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
+    return tuple(map(_window, sections))
+
+
+def _window(fields: Mapping[str, Any]) -> Window:
+    start, end = fields.get("hours", WindowSection.hours)
+    return Window(
+        tuple(sorted(map(_DAYS.index, fields.get("days", WindowSection.days)))), minute_of(start), minute_of(end)
+    )
 
 
 def _declares(given: Mapping[str, Mapping[str, Any]]) -> tuple[Declare, ...]:
@@ -242,6 +255,8 @@ def _declares(given: Mapping[str, Mapping[str, Any]]) -> tuple[Declare, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
+    """One version of a policy file."""
+
     version: Annotated[int, Setting("the version of this format", only=1)] = 1
     timezone: Annotated[Word, Setting("an IANA name, for windows and daily budgets")] = "UTC"
     permissions: Annotated[Permissions, Setting(flat=True)] = field(default_factory=Permissions)
@@ -295,7 +310,7 @@ class Policy:
             "the days and hours in which calls are allowed; absent: any time",
             remedy="list the days and hours in which calls are allowed",
             at=("windows", "allowed"),
-            shape=tuple[Annotated[WindowSection, Setting(not_empty=True)], ...],
+            shape=tuple[Annotated[WindowSection, Setting(partial=True, not_empty=True)], ...],
             made=_windows,
             min_items=1,
             needed=True,
