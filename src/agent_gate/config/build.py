@@ -68,22 +68,17 @@ def _as_it_is(value: Json) -> Json:
 
 
 def _section(kind: type, setting: Setting, sections: SectionsByName) -> Build:
-    fields = declared_fields(kind, setting.leaves_out)
-    builders: dict[str, Build] = {}
+    known = declared_fields(kind, setting.leaves_out)
+    fields = [(one, _builder(one.kind, one.setting, sections)) for one in known]
 
     def build(value: Mapping[str, Json]) -> Any:
         given = {}
-        for one in fields:
+        for one, field in fields:
             found = _found(value, one.at)
-            if found is _ABSENT:
-                if not one.is_filled:
-                    continue
-                found = None if one.may_be_none else {}
-            if found is not None and one.name not in builders:
-                builders[one.name] = _builder(
-                    one.kind, one.setting, sections
-                )  # at the first use: files have few of all
-            given[one.name] = None if found is None else builders[one.name](found)
+            if found is not _ABSENT:
+                given[one.name] = field(found)
+            elif one.is_filled:
+                given[one.name] = None if one.may_be_none else field({})
         return given if setting.partial else kind(**given)
 
     return build

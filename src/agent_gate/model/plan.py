@@ -1,4 +1,4 @@
-"""What to do: an ordered list of calls; annotations are not postponed, see `model/setting.py`."""
+"""A plan: an ordered list of calls; annotations are not postponed, see `model/setting.py`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

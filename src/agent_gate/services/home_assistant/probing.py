@@ -10,8 +10,9 @@ from agent_gate.model.home_assistant import HA_CALL_SERVICE
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.encoding import ArgumentError
+from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature_ha import ServiceCall, aliases_of_service, named_in
-from agent_gate.ports import Binding, Clock, Judge
+from agent_gate.ports import Binding, Clock
 
 
 def binding_of_unknown(

@@ -14,7 +14,8 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.changes import write_signature
 from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
-from agent_gate.ports import Binding, Judge, Proposal, Recorded, RegisteredTool
+from agent_gate.policy.judge import Judge
+from agent_gate.ports import Binding, Proposal, Recorded, RegisteredTool
 from agent_gate.resolve.commit.layer import Found
 from agent_gate.resolve.commit.undoing import undoing
 from agent_gate.resolve.copied_paths import CopiedPaths
@@ -96,7 +97,7 @@ class ShellService:
         )
 
     async def _bind_undo(self, call: Recorded, _: Judge) -> Binding:
-        """What the command wrote goes, and what was there before comes back, as one transaction."""
+        """Remove what the command wrote and bring back what was there before, as one transaction."""
         changes = await THREADS.run(partial(undoing, call, self._layering.own_files))
         told = {"restored": len(changes)}
         proposal = await THREADS.run(partial(FileProposal, told, Found(changes), THREADS, self._layering.file_list))
