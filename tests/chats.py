@@ -88,7 +88,7 @@ class Chat:
 
     def mutate(self, call_id: str, old: str, new: str) -> None:
         """Change the stored question behind the gate's back."""
-        with closing(sqlite3.connect(self.context.db)) as connection, connection:
+        with closing(sqlite3.connect(self.context.gate.ledger.storage.path)) as connection, connection:
             connection.execute(
                 "UPDATE pending_requests SET question = replace(question, ?1, ?2), args = replace(args, ?1, ?2)"
                 " WHERE call_id = ?3",

@@ -270,8 +270,9 @@ NOTE_CHARS_MAX = 1_000
 """Characters that a person writes to an answer, or as the reason of a pause."""
 ACKNOWLEDGED_MAX = 1_000
 """Results, in one request."""
+READERS_MAX = 8
+"""Handles by which a server looks back; the HTTP API works on at most the next number of questions at once."""
 READS_AT_ONCE_MAX = 4
-"""Questions about the past that the HTTP API works on."""
 READS_WAITING_MAX = 200
 READ_S = 10.0
 """One that takes longer is broken off."""

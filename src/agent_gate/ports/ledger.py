@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
 from agent_gate.ports.surroundings import Clock
+
+if TYPE_CHECKING:
+    from agent_gate.ports.storage import Storage
 
 
 class LedgerFigures(Struct, frozen=True):
@@ -33,6 +36,11 @@ class Append(Protocol):
 
     @property
     def instance(self) -> str: ...
+
+    @property
+    def storage(self) -> Storage:
+        """Where it is kept: looking back opens readers there, beside the writer."""
+        ...
 
     def figures(self) -> LedgerFigures: ...
 

@@ -164,7 +164,7 @@ async def test_a_question_that_was_changed_behind_the_gates_back_is_taken_off_an
     people: AtHome, acts: list[str]
 ) -> None:
     call_id, shown = await people.ask("pay 1")
-    with closing(sqlite3.connect(people.context.db)) as connection, connection:
+    with closing(sqlite3.connect(people.context.gate.ledger.storage.path)) as connection, connection:
         connection.execute(
             "UPDATE pending_requests SET question = replace(question, 'pay 1', 'pay 9'),"
             " args = replace(args, 'pay 1', 'pay 9') WHERE call_id = ?",

@@ -12,23 +12,24 @@ from typing import Any, TypeVar
 
 from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import apply as applying
 from agent_gate.ledger.sqlite import backing, side_tables
 from agent_gate.ledger.sqlite.clock_watch import ClockWatch
 from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.group import SELECT_HEAD
 from agent_gate.ledger.sqlite.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.sqlite.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.sqlite.news import News
 from agent_gate.ledger.sqlite.recovery import owed_work
-from agent_gate.ledger.sqlite.rows import BARE_COLUMNS, ENTRY_COLUMNS, bare_request_of, entry_of, question_of
+from agent_gate.ledger.sqlite.rows import BARE_COLUMNS, ENTRY_COLUMNS, bare_request_of, entry_of
 from agent_gate.ledger.sqlite.states import States
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.sqlite.turns import Turns
 from agent_gate.ledger.sqlite.undone import undone
 from agent_gate.ledger.sqlite.writer import Writer
-from agent_gate.model.approval import Question
+from agent_gate.model.approval import Question, question_of
 from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     GATE_PROJECT,
@@ -61,6 +62,7 @@ class SqliteLedger(DocumentDatabase):
     def __init__(self, path: Path | str, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> None:
         """`finish_commit` ends commits to files that a process left half-way; without it their calls stay open."""
         self.files = LedgerFiles(Path(path))
+        self.storage = SqliteStorage(self.files.db)
         self.instance = ids.new()
         self.clock, self._ids, self._finish_commit = clock, ids, finish_commit
         self._live: set[str] = set()
@@ -93,7 +95,7 @@ class SqliteLedger(DocumentDatabase):
         with self._writer_lock.held():
             upgrade(self.files.db)
             key = AnchorKey.of(self.files)
-            self.secret = self.files.read_or_make_secret()
+            self.files.read_or_make_secret()
             self._reader = connect(self.files.db, read_only=True)
             opened.callback(self._reader.close)
             self._states = States(self._reader)

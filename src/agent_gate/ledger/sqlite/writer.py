@@ -16,10 +16,11 @@ from functools import partial
 
 from msgspec import Struct
 
-from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
+from agent_gate.ledger.anchor import Anchor, AnchorKey
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.connection import connect
-from agent_gate.ledger.sqlite.files import Gone, LedgerFiles, OpenFiles
 from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.open_files import Gone, OpenFiles
 from agent_gate.ledger.sqlite.transaction import Result, transact
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_heads
 from agent_gate.model.entry import Committed, Work
@@ -33,6 +34,7 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.moment import iso
 from agent_gate.ports import LedgerFigures
+from agent_gate.ports.examining import Heads
 
 _log = logging.getLogger(__name__)
 

@@ -7,26 +7,15 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from agent_gate.ledger.sqlite.files import LedgerFiles, open_private, sync_directory
+from agent_gate.ledger.files import LedgerFiles, open_private, sync_directory
 from agent_gate.ledger.sqlite.locks import WriterLock
-from agent_gate.ledger.sqlite.reader import one_moment, open_reader, row_of
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import StorageError
+from agent_gate.ports.storage import Backup
 
 PAGES_PER_STEP = 4_096
-
-
-@dataclass(frozen=True, slots=True)
-class Backup:
-    path: Path
-    entries: int
-    size_bytes: int
-
-    def to_json(self) -> dict[str, Any]:
-        return {"path": str(self.path), "entries": self.entries, "size_bytes": self.size_bytes}
 
 
 def backup(path: Path | str, target: Path | str, *, progress: Callable[[int, int], None] | None = None) -> Backup:
@@ -38,11 +27,11 @@ def backup(path: Path | str, target: Path | str, *, progress: Callable[[int, int
     source, copy = LedgerFiles(Path(path)), LedgerFiles(Path(target))
     with closing(open_reader(source.db)) as reader, _undone_on_failure(copy):
         _make_room(copy)
-        with one_moment(reader):
+        with reader.one_moment():
             with _still(source):
-                (entries,) = row_of(reader, "SELECT count(*) FROM entries")
+                entries = reader.count_entries()
                 _copy(source.anchor, copy.anchor)
-            _copy_database(reader, copy.db, progress)
+            _copy_database(reader.connection, copy.db, progress)
         for key in (source.anchor_key, source.secret_key):
             _copy(key, copy.directory / key.name)
         sync_directory(copy.directory)
