@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from agent_gate import Gate, Outcome, tool, transition
 from agent_gate.gate.approvals import Approvals
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import ProjectLocks
 from agent_gate.ledger.sqlite.turns import Turns

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import backing, side_tables
 from agent_gate.ledger.sqlite.changes import counters
 from agent_gate.ledger.sqlite.clock_watch import ClockWatch
 from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.group import SELECT_HEAD
 from agent_gate.ledger.sqlite.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.sqlite.migrate import refuse_what_is_not_ours, upgrade
