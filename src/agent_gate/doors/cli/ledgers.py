@@ -62,7 +62,7 @@ def reading(db: str) -> Iterator[Reader]:
 
 def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
-    import asyncio  # noqa: PLC0415 -- a fifth of the start of `list-runs`, which looks back without it
+    import asyncio  # a fifth of the start of `list-runs`, which looks back without it
 
     archive = open_archive(existing_database(db))
     archive.reader().close()  # a file of something else, or of another release, is refused before anything is made
