@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -21,7 +20,7 @@ from starlette.routing import Route
 from agent_gate.config import HomeApproverConfig, HomeAssistantConfig, ServicesConfig
 from agent_gate.doors.home_assistant import HomeApprovals
 from agent_gate.model.call import CallRequest
-from tests.gates import ASK_ALL, entries, sender, until
+from tests.gates import ASK_ALL, QUICK_SUMMARY, entries, sender, until
 from tests.real.homes import RealHome
 from tests.servers import a_config, a_context, listening
 
@@ -76,9 +75,8 @@ def user_id(home: RealHome, name: str) -> str:
 
 
 async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_answers_it(
-    tmp_path: Path, real_home: RealHome, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, real_home: RealHome
 ) -> None:
-    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
     acts: list[str] = []
     async with (
         a_phone(real_home, "anna", real_home.limited_token) as annas,
@@ -88,7 +86,13 @@ async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_a
         settings = HomeAssistantConfig(real_home.url, real_home.token, approvals=(phone,))
         config, approvals = a_config(services=ServicesConfig(settings)), HomeApprovals(settings)
         async with a_context(
-            tmp_path, ASK_ALL, sender(acts), config=config, people=approvals, home_assistant=settings
+            tmp_path,
+            ASK_ALL,
+            sender(acts),
+            config=config,
+            people=approvals,
+            home_assistant=settings,
+            bounds=QUICK_SUMMARY,
         ) as context:
             approvals.attach(context)
             await approvals.start()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_gate.model import record
@@ -19,56 +20,79 @@ from agent_gate.model.entry import (
     OutboxRow,
     SideTableChange,
     StateChange,
-    StateRef,
     Work,
 )
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import SUCCESS, Outcome, Status
 from agent_gate.model.tool import Json
-from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.model.verdict import Decision
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Ids, Ledger, Prepared
+from agent_gate.ports import Clock, Ids, Judged, Ledger, Prepared, Turn
+
+
+class Settlement(Struct, frozen=True):
+    """How a judged call ended, and everything that its last entry rests on."""
+
+    judged: Judged
+    ending: Ending
+    started_at: float
+    claim: Claim | None
+    opened: bool
+    """Whether its intent is on record."""
+    held: bool
+    """Whether a person was asked."""
+    reserved: tuple[Charge, ...]
+    """What the ledger already counts for it."""
+    resolution: Mapping[str, str] | None
+    side_tables: tuple[SideTableChange, ...]
+    turn: Turn | None
+    """The turn at the state without which it does not count, where it was reached in one."""
+
+
+class Settled(Struct, frozen=True):
+    outcome: Outcome
+    committed: Committed
+    effect_id: str | None
+    """Of the effect that waits in the outbox."""
+
+
+class UnboundCall(Struct, frozen=True):
+    """A call that never became a bound one, and why."""
+
+    request: CallRequest
+    call_id: str
+    problem: Problem
+    started_at: float
+    args: Mapping[str, Json] | None = None
+    """As they may be written down."""
 
 
 class Settler:
+    """Writes the last entry of a call, with all that goes into the ledger beside it."""
+
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
-    def settle(
-        self,
-        prepared: Prepared,
-        verdict: Verdict,
-        ending: Ending,
-        started_at: float,
-        claim: Claim | None,
-        opened: bool,
-        held: bool,
-        reserved: tuple[Charge, ...],
-        resolution: Mapping[str, str] | None,
-        side_tables: tuple[SideTableChange, ...],
-        stands_on: StateRef | None,
-    ) -> tuple[Outcome, Awaitable[Committed], str | None]:
-        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox.
-
-        `stands_on` is the state of the turn that it is settled in, without which it does not count.
-        """
-        call, output = prepared.call, ending.output
+    async def settle(self, settlement: Settlement) -> Settled:
+        judged, ending, turn = settlement.judged, settlement.ending, settlement.turn
+        opened, held = settlement.opened, settlement.held
+        prepared, call, output = judged.prepared, judged.prepared.call, ending.output
         first = not opened and not held
         new = ending.next_state if ending.status is SUCCESS else None
-        assert new is None or stands_on is not None, "a state is changed in a turn"
+        assert new is None or turn is not None, "a state is changed in a turn"
         state = self._state_change(new) if new is not None else None
-        outcome = self.outcome(prepared, verdict, ending, started_at, state)
+        outcome = self.outcome(judged, ending, settlement.started_at, state)
         draft = record.settled(
             call,
             prepared.facts,
-            verdict,
+            judged.verdict,
             outcome,
-            first,
-            held and not opened,
-            self._ids.salt(),
-            (output.encoded, output.hash) if output else None,
-            resolution,
-            state.document_hash if state else None,
+            first=first,
+            judged_again=held and not opened,
+            salt=self._ids.salt(),
+            output=(output.encoded, output.hash) if output else None,
+            resolution=settlement.resolution,
+            state_hash=state.document_hash if state else None,
         )
         blobs: tuple[tuple[str, bytes], ...] = ()
         if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
@@ -82,27 +106,26 @@ class Settler:
             call.request.project,
             drafts,
             must_be_open=ending.acted and not opened,
-            claim=claim if first else None,
+            claim=settlement.claim if first else None,
             closes=call.call_id if opened else None,
-            charges=outstanding(charges, reserved) if charges else (),
-            releases=() if ending.acted else reserved,
-            stands_on=stands_on,
+            charges=outstanding(charges, settlement.reserved) if charges else (),
+            releases=() if ending.acted else settlement.reserved,
+            stands_on=None if turn is None else turn.state.ref,
             state=state,
             unholds=call.call_id if held else None,
             outbox=outbox,
             blobs=blobs,
-            side_tables=side_tables,
+            side_tables=settlement.side_tables,
             undoes=prepared.undoes if ending.acted and not opened else None,
         )
-        return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
+        committed = await (self._ledger if turn is None else turn).commit(work)
+        return Settled(outcome, committed, outbox[0].effect_id if outbox else None)
 
     def _state_change(self, new: NextState) -> StateChange:
         return StateChange(self._ids.new(), new.document, new.hash, new.value)
 
-    def outcome(
-        self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
-    ) -> Outcome:
-        call = prepared.call
+    def outcome(self, judged: Judged, ending: Ending, started_at: float, state: StateChange | None = None) -> Outcome:
+        prepared, verdict, call = judged.prepared, judged.verdict, judged.prepared.call
         outcome = Outcome(
             call_id=call.call_id,
             request_id=call.request.request_id or "",
@@ -137,43 +160,32 @@ class Settler:
 
     async def settle_unbound(
         self,
-        request: CallRequest,
-        call_id: str,
-        args: Mapping[str, Json] | None,
-        problem: Problem,
+        call: UnboundCall,
         *,
-        started_at: float,
         admitted: bool,
         claim: Claim | None = None,
         held: bool = False,
         reserved: tuple[Charge, ...] = (),
         side_tables: tuple[SideTableChange, ...] = (),
     ) -> tuple[Outcome, Committed]:
-        """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
-        outcome = self.refusal(request, call_id, problem, started_at, args)
-        draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
-        project = request.project if admitted else GATE_PROJECT
-        unholds = call_id if held else None
+        """Record a call that was not admitted in the gate's own chain, any other in its project's."""
+        outcome = self.refusal(call)
+        draft = record.unbound(call.request, call.call_id, call.args, outcome, self._ids.salt())
+        project = call.request.project if admitted else GATE_PROJECT
+        unholds = call.call_id if held else None
         work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, side_tables=side_tables)
         return outcome, await self._ledger.commit(work)
 
-    def refusal(
-        self,
-        request: CallRequest,
-        call_id: str,
-        problem: Problem,
-        started_at: float,
-        args: Mapping[str, Json] | None = None,
-    ) -> Outcome:
-        """`args` as they may be written down."""
+    def refusal(self, call: UnboundCall) -> Outcome:
+        request, problem = call.request, call.problem
         return Outcome(
-            call_id=call_id,
+            call_id=call.call_id,
             request_id=request.request_id if isinstance(request.request_id, str) else "",
             status=Status.ERROR if 2000 <= problem.code < 6000 else Status.DENIED,
             error=problem,
             decision=Decision.DENY,
-            started_at=started_at,
+            started_at=call.started_at,
             ended_at=self._clock.now(),
             tool=request.tool if isinstance(request.tool, str) else "",
-            args=args,
+            args=call.args,
         )

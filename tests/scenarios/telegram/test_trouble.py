@@ -16,7 +16,7 @@ from agent_gate import ConfigError
 from agent_gate.doors.telegram import TelegramMessenger
 from tests.bot_api import TOKEN, BotApi
 from tests.chats import ANNA_ID, Chat, a_chat, in_chat, telegram_config, with_token
-from tests.gates import ANNA, rows, sender, soon, until
+from tests.gates import ANNA, QUICK, rows, sender, soon, until
 
 
 async def test_flood_limits_are_waited_out_to_the_second(chat: Chat) -> None:
@@ -156,8 +156,11 @@ async def test_telegram_that_hangs_delays_no_call(
     tmp_path: Path, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_gate.doors.delivery.MESSAGE_SETTLE_S", 0.1)
-    monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 3_600)
-    async with _deaf() as url, a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url)) as chat:
+    patient = replace(QUICK, notify_timeout_s=3_600)
+    async with (
+        _deaf() as url,
+        a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url), bounds=patient) as chat,
+    ):
         call = asyncio.create_task(chat.call({"text": "hi"}))
         await until(lambda: rows(chat.gate, "SELECT * FROM pending_requests"))
         (question,) = await chat.gate.ledger.questions()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,14 +16,17 @@ from mcp.shared.exceptions import MCPError
 from agent_gate import Agent, tool
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
+from agent_gate.gate.bounds import Bounds
 from agent_gate.model.errors import ConfigError
-from tests.gates import ALLOW_ALL, ANNA, a_gate, reader, sender, soon
+from tests.gates import ALLOW_ALL, ANNA, QUICK, a_gate, reader, sender, soon
 from tests.mcp_clients import outcome_of, text_of
 
 
 @asynccontextmanager
-async def a_door(directory: Path, policy: Any, *tools: Any, agent: Agent | None = None) -> AsyncIterator[McpDoor]:
-    async with a_gate(directory, policy, *tools) as gate:
+async def a_door(
+    directory: Path, policy: Any, *tools: Any, agent: Agent | None = None, bounds: Bounds = QUICK
+) -> AsyncIterator[McpDoor]:
+    async with a_gate(directory, policy, *tools, bounds=bounds) as gate:
         yield McpDoor(Calls(gate, agent or Agent("bot"), "default", 20.0), (ANNA,))
 
 
@@ -103,12 +107,9 @@ async def test_two_tools_of_one_name_keep_the_door_shut(tmp_path: Path) -> None:
 async def test_another_policy_changes_the_list_and_the_client_is_told(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: [{pattern: '*', action: allow}]")
-    with (
-        patch("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005),
-        patch("agent_gate.doors.mcp.door.POLICY_POLL_INTERVAL_S", 0.005),
-    ):
+    with patch("agent_gate.doors.mcp.door.POLICY_POLL_INTERVAL_S", 0.005):
         async with (
-            a_door(tmp_path, policy) as door,
+            a_door(tmp_path, policy, bounds=replace(QUICK, policy_poll_s=0.005)) as door,
             Client(door.server) as client,
             door.watching(),
             client.listen(tools_list_changed=True) as changes,
