@@ -146,7 +146,7 @@ async def a_gate_to(
         ledger=ledger,
         clock=clock,
         ids=ids,
-        secrets=KeyedHashes(ledger.secret),
+        secrets=KeyedHashes(ledger.storage.secret()),
         agent=agent or Agent("local"),
         notifier=notifier,
         can_ask=can_ask or notifier is not None,

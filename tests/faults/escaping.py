@@ -210,7 +210,7 @@ def gate_with(ground: Ground, sandbox: Sandbox) -> Gate:
         ledger=ledger,
         clock=clock,
         ids=ids,
-        secrets=KeyedHashes(ledger.secret),
+        secrets=KeyedHashes(ledger.storage.secret()),
         agent=Agent("probe"),
         notifier=None,
         can_ask=False,

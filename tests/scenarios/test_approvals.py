@@ -26,7 +26,7 @@ from tests.gates import (
     ANNA,
     ASK_ALL,
     BOB,
-    QUICK,
+    QUICK_GATE,
     HandClock,
     People,
     Tool,
@@ -763,8 +763,8 @@ async def test_a_messenger_that_hangs_does_not_hold_up_the_agent(tmp_path: Path)
         async def ask(self, question: Question) -> None:
             await asyncio.Event().wait()
 
-    bounds = replace(QUICK, notify_timeout_s=0.05)
-    async with a_gate(tmp_path, ASK_ALL, sender([]), people=Hanging(), bounds=bounds) as gate:
+    bounds = replace(QUICK_GATE, notify_timeout_s=0.05)
+    async with a_gate(tmp_path, ASK_ALL, sender([]), people=Hanging(), gate_bounds=bounds) as gate:
         asked = await soon(pending(gate, "mail.send"))
         await approve(gate, asked)
         assert (await outcome_of(gate, asked)).ok

@@ -106,8 +106,8 @@ def recorded(work: Path) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     report = verify(work / "agent-gate.db")
     assert report.ok, report
     with closing(open_reader(work / "agent-gate.db")) as ledger:
-        runs = ledger.execute("SELECT status, completed_steps, failed_steps, denied_steps, total_steps FROM runs")
-        calls = ledger.execute("SELECT kind, status FROM entries WHERE call_id IS NOT NULL ORDER BY id")
+        runs = ledger.rows("SELECT status, completed_steps, failed_steps, denied_steps, total_steps FROM runs")
+        calls = ledger.rows("SELECT kind, status FROM entries WHERE call_id IS NOT NULL ORDER BY id")
         return [tuple(row) for row in runs], [tuple(row) for row in calls]
 
 
@@ -229,7 +229,7 @@ def test_whoever_insists_is_let_go_and_the_next_process_settles_what_was_open(tm
     """A tool that will not be cancelled keeps the run from ending in good order."""
     program = """
         import signal
-        from agent_gate.doors.cli.interrupts import Interrupts
+        from agent_gate.doors.cli.run import Interrupts
 
         async def main():
             @tool("stubborn", effect="write")

@@ -29,7 +29,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.toolkit import tool
 from tests.faults.nursery import Nursery
-from tests.gates import ALLOW_ALL, PATIENCE_S, QUICK, a_gate, counter, reader, sender, soon
+from tests.gates import ALLOW_ALL, PATIENCE_S, QUICK_GATE, a_gate, counter, reader, sender, soon
 
 PROCESSES = 4
 
@@ -300,8 +300,8 @@ class TestEffects:
         async def effect(outcome: dict[str, Json]) -> None:
             await asyncio.Event().wait()
 
-        bounds = replace(QUICK, effect_timeout_s=0.01)
-        async with a_gate(tmp_path, ALLOW_ALL, sender([], post_execution=effect), bounds=bounds) as gate:
+        bounds = replace(QUICK_GATE, effect_timeout_s=0.01)
+        async with a_gate(tmp_path, ALLOW_ALL, sender([], post_execution=effect), gate_bounds=bounds) as gate:
             assert (await gate.call("mail.send")).ok
         (found,) = bodies(tmp_path / "gate.db", "effect")
         assert found["error"]["code"] == 2004

@@ -19,7 +19,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from tests.gates import (
     ASK_ALL,
-    QUICK,
+    QUICK_GATE,
     a_gate,
     approve,
     code_of,
@@ -52,7 +52,7 @@ def versions(gate: Gate) -> list[str]:
 
 async def test_a_changed_file_takes_effect_by_itself_and_each_version_is_an_entry(tmp_path: Path) -> None:
     path = write(tmp_path / "policy.yaml", rule("allow"))
-    async with a_gate(tmp_path, path, reader([]), bounds=replace(QUICK, policy_poll_s=0.005)) as gate:
+    async with a_gate(tmp_path, path, reader([]), gate_bounds=replace(QUICK_GATE, policy_poll_s=0.005)) as gate:
         assert (await gate.call("note.read")).ok
         first = gate.judge.policy_hash
         write(path, rule("deny"))

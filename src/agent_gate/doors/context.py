@@ -1,40 +1,38 @@
-"""What the doors of one server share."""
+"""Everything that the doors of one server share."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from agent_gate.chain.configured import ConfiguredChain
 from agent_gate.config import Config
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.throttle import Throttle
 from agent_gate.gate.approvals import Approvals
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
-from agent_gate.ledger.sqlite.files import WAY_OUT
-from agent_gate.ledger.sqlite.reader import NoLedgerError, open_reader
+from agent_gate.history.readings import Readings
+from agent_gate.model.limits import READERS_MAX
 
 
 @dataclass(slots=True)
 class ServerContext:
-    """The gate with its two desks, and who may come to which."""
+    """The gate, what people and agents do at it, and who may do so."""
 
     gate: Gate
     approvals: Approvals
     mailbox: Mailbox
     identities: Identities
     config: Config
-    db: Path
     checks: dict[str, Callable[[], Awaitable[bool | str]]] = field(default_factory=dict)
     """What must be well for the server to be ready, by name, besides its ledger and the services of the gate.
 
     Each says whether it is, or in one line what is wrong.
     """
+    bounds: DoorBounds = field(default_factory=DoorBounds)
     api_chain: ConfiguredChain | None = None
     """What the headers of each request to `/api` go through; None where the tokens of the configuration decide."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -42,13 +40,12 @@ class ServerContext:
     throttle: Throttle = field(init=False)
     """Of whoever guesses tokens, at whichever door."""
 
+    readings: Readings = field(init=False)
+    """Every door looks back by these."""
+
     def __post_init__(self) -> None:
         self.throttle = Throttle(self.gate.clock.monotonic)
+        self.readings = Readings(self.gate.ledger.storage, READERS_MAX)
 
-    @contextmanager
-    def reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection for questions about the past; use it in a worker thread where they may take long."""
-        if not self.db.is_file():
-            raise NoLedgerError(f"`{self.db}` is gone", suggestion=WAY_OUT)
-        with closing(open_reader(self.db)) as connection:
-            yield connection
+    def close(self) -> None:
+        self.readings.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_gate.gate.asking import Asker
-from agent_gate.gate.bounds import DEFAULT_BOUNDS, Bounds
+from agent_gate.gate.bounds import DEFAULT_BOUNDS, GateBounds
 from agent_gate.gate.driver import Driver
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.in_force import InForce
@@ -36,7 +36,7 @@ def assemble(
     notifier: Notifier | None,
     can_ask: bool,
     approval_timeout_s: float,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> Gate:
     """`agent` is who calls where nobody else is named; `can_ask` where people can be reached, by whichever way."""
     stages = Stages(

@@ -14,7 +14,7 @@ from agent_gate.model.limits import (
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class GateBounds:
     join_poll_s: float = JOIN_POLL_S
     """How often one who joined a call of another process looks whether it has ended."""
     notify_timeout_s: float = NOTIFY_TIMEOUT_S
@@ -26,4 +26,4 @@ class Bounds:
     """How often the policy's file is looked at."""
 
 
-DEFAULT_BOUNDS = Bounds()
+DEFAULT_BOUNDS = GateBounds()

@@ -8,13 +8,11 @@ archived: agents that name no project have it. Names that begin with `_` belong 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.history.state import unknown_project
-from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import CodecError, canonical, normalise
 from agent_gate.model.entry import Applied, Draft, Kind, NotOpen, ProjectChange, Work
 from agent_gate.model.errors import GateError, Problem, ToolError
@@ -23,6 +21,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
 from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports.reading import Reader
 
 NAME_CHARS_MAX = 64
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_CHARS_MAX - 1}}}")
@@ -53,10 +52,13 @@ class Project:
         }
 
 
-def list_projects(reader: sqlite3.Connection) -> list[Project]:
+def list_projects(reader: Reader) -> list[Project]:
     """Every project by name; the gate's own chain is none."""
-    rows = rows_of(reader, "SELECT project, status, created_at, seq, state_version FROM heads ORDER BY project")
-    return [Project(*row) for row in rows if not row[0].startswith("_")]
+    return [
+        Project(head.project, head.status, head.created_at, head.seq, head.state_version)
+        for head in reader.heads()
+        if not head.project.startswith("_")
+    ]
 
 
 class Projects:

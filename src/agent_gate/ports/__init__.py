@@ -3,8 +3,8 @@
 from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 from agent_gate.ports.ledger import (
     Append,
+    BareRequests,
     Calls,
-    DocumentNames,
     EntitySnapshots,
     Ledger,
     LedgerFigures,
@@ -41,11 +41,11 @@ from agent_gate.ports.watching import Notifier, Observer, Reached, Unobserved
 __all__ = [
     "Act",
     "Append",
+    "BareRequests",
     "Bind",
     "Binding",
     "Calls",
     "Clock",
-    "DocumentNames",
     "EntitySnapshots",
     "Failed",
     "FinishCommit",

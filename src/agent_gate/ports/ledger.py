@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.entry import BareRequest, Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
+from agent_gate.ports.surroundings import Clock
+
+if TYPE_CHECKING:
+    from agent_gate.ports.storage import Storage
 
 
 class LedgerFigures(Struct, frozen=True):
@@ -45,6 +49,11 @@ class Append(Protocol):
 
     @property
     def instance(self) -> str: ...
+
+    @property
+    def storage(self) -> Storage:
+        """Where it is kept: looking back opens readers there, beside the writer."""
+        ...
 
     def figures(self) -> LedgerFigures: ...
 
@@ -201,6 +210,19 @@ class SideTables(Protocol):
         ...
 
 
+class BareRequests(Protocol):
+    """Pending requests that no question stands behind, as `compat` keeps them."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    async def bare_request(self, request_id: str) -> BareRequest | None: ...
+
+    async def bare_requests_until(self, at: float) -> Sequence[BareRequest]:
+        """Those whose deadline is past at that moment, the earliest first."""
+        ...
+
+
 class EntitySnapshots(Protocol):
     """A home as it was last seen."""
 
@@ -213,19 +235,5 @@ class EntitySnapshots(Protocol):
         ...
 
 
-class DocumentNames(Protocol):
-    """Names of the core-engine document."""
-
-    async def insert_pending(
-        self, request_id: str, tool_name: str, args: Mapping[str, Json], signature: str, expires_at: float
-    ) -> None: ...
-
-    async def get_pending(self, request_id: str) -> dict[str, Any] | None: ...
-
-    async def delete_pending(self, request_id: str) -> None: ...
-
-    async def cleanup_stale_requests(self) -> list[dict[str, Any]]: ...
-
-
-class Ledger(Append, States, Calls, Questions, SideTables, EntitySnapshots, DocumentNames, Protocol):
+class Ledger(Append, States, Calls, Questions, SideTables, BareRequests, EntitySnapshots, Protocol):
     """Appends, reads and notifies; questions about the past live in `history/`."""

@@ -30,5 +30,5 @@ def acts() -> list[str]:
 
 @pytest.fixture
 async def chat(tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str]) -> AsyncIterator[Chat]:
-    async with a_chat(tmp_path, api, sender(acts), clock=clock, bounds=QUICK_SUMMARY) as chat:
+    async with a_chat(tmp_path, api, sender(acts), clock=clock, gate_bounds=QUICK_SUMMARY) as chat:
         yield chat

@@ -14,7 +14,7 @@ from agent_gate.history.erase import CALLS_PER_ENTRY_MAX, Erased, erase_call, re
 from agent_gate.history.query import call
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.ledger.sqlite.reader import open_reader, row_of
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import Draft, EntityRow, Entry, KeepEntities, Kind, OutboxRow, Work
 from agent_gate.model.errors import GateError
@@ -78,7 +78,7 @@ async def test_every_entry_of_the_call_becomes_a_tombstone_and_an_entry_says_so(
     (untouched,) = entries_of(tmp_path / "a.db", kept.call_id)
     assert untouched.body is not None
     with closing(open_reader(tmp_path / "a.db")) as reader:
-        (body,) = row_of(reader, "SELECT body FROM entries WHERE kind = 'erased'")
+        (body,) = reader.row("SELECT body FROM entries WHERE kind = 'erased'")
     told = restore(body.encode())
     assert (told["calls"], told["by"]) == ([done.call_id], "anna")
 
@@ -168,7 +168,7 @@ async def test_retaining_names_a_bounded_number_of_calls_in_each_entry(tmp_path:
         with closing(open_reader(tmp_path / "a.db")) as reader:
             sizes = [
                 len(restore(body.encode())["calls"])
-                for (body,) in reader.execute("SELECT body FROM entries WHERE kind = 'erased' ORDER BY id")
+                for (body,) in reader.connection.execute("SELECT body FROM entries WHERE kind = 'erased' ORDER BY id")
             ]
     assert sizes == [CALLS_PER_ENTRY_MAX, CALLS_PER_ENTRY_MAX, 1]
     assert verify(tmp_path / "a.db").erased == calls
@@ -180,7 +180,7 @@ async def test_facts_about_the_gate_itself_are_never_erased(tmp_path: Path) -> N
         await keep(gate, 0)
         await keep(gate, 0)
         with closing(open_reader(tmp_path / "a.db")) as reader:
-            kinds = reader.execute("SELECT kind FROM entries WHERE body IS NOT NULL ORDER BY id").fetchall()
+            kinds = reader.connection.execute("SELECT kind FROM entries WHERE body IS NOT NULL ORDER BY id").fetchall()
     assert kinds == [("policy",), ("tools",), ("erased",)]
 
 

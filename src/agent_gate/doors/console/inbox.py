@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from agent_gate.doors.console.frame import Visit
-from agent_gate.doors.console.preview import Preview, foresee
+from agent_gate.doors.console.preview import Preview, preview_of
 from agent_gate.doors.console.shown import Argument, arguments
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import inbox
@@ -90,7 +90,7 @@ async def _page(visit: Visit, wanted: str, *, try_it: bool = False) -> Response:
         detail=detail,
         unattended=opened.unattended if opened else "",
         ended=ended,
-        how_ended=await visit.console.read(inbox.resolution, ended) if ended else "",
+        how_ended=await visit.console.read(lambda reader: reader.resolution(ended)) if ended else "",
         picked=bool(wanted),
         grant_times=GRANT_TIMES,
         uses_max=GRANT_USES_MAX,
@@ -109,7 +109,7 @@ def _item(opened: OpenQuestion, approver: Approver) -> Item:
 async def _detail(visit: Visit, item: Item, try_it: bool) -> Detail:
     registered = visit.context.gate.tools.find(item.question.tool)
     declaration = visit.context.gate.judge.declared(registered.declaration) if registered else None
-    return Detail(item, declaration, await foresee(visit.context, item.question, try_it=try_it))
+    return Detail(item, declaration, await preview_of(visit.context, item.question, try_it=try_it))
 
 
 async def answer(visit: Visit) -> Response:

@@ -112,7 +112,8 @@ async def _context(settings: Settings, hide: Callable[[str], None]) -> AsyncIter
         )
         await _create_projects(config, gate)
         mailbox = Mailbox(gate, identities.agents)
-        context = ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, settings.db)
+        context = ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config)
+        stack.callback(context.close)
         if messengers is not None:
             await stack.enter_async_context(messengers.at_work(context))
         approvals = await stack.enter_async_context(Traffic(gate, identities.agents))
@@ -149,7 +150,7 @@ async def _reload(watch: PolicyWatch, gate: Gate, tell: Tell) -> None:
 
 def _homes(gate: Gate) -> list[HomeHealth]:
     """Of which there is one at most; its service is not known here, because its libraries take time to load."""
-    return [service.workspace for service in gate.services if hasattr(service, "workspace")]
+    return [service.health for service in gate.services if hasattr(service, "health")]
 
 
 def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, homes: Sequence[HomeHealth]) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
+from agent_gate.ledger.anchor import Anchor, AnchorKey
 from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.files import Gone, LedgerFiles, OpenFiles
 from agent_gate.ledger.sqlite.locks import WriterLock
@@ -33,6 +33,7 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.moment import iso
 from agent_gate.ports import LedgerFigures
+from agent_gate.ports.examining import Heads
 
 _log = logging.getLogger(__name__)
 

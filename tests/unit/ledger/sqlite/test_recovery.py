@@ -58,7 +58,7 @@ async def test_only_a_run_that_nobody_here_works_on_is_owed_an_end(tmp_path: Pat
     assert isinstance(await ledger.commit(Work("default", (begin,), opens=("run", "r-1"))), Applied)
     with closing(open_reader(tmp_path / "a.db")) as reader:
         live = {"r-1"} if is_live else set()
-        works = owed_work(reader, ledger.files, ledger.instance, live, clock, ids.salt)
+        works = owed_work(reader.connection, ledger.files, ledger.instance, live, clock, ids.salt)
     await ledger.close()
     if is_live:
         assert works == []

@@ -16,7 +16,7 @@ from unittest.mock import Mock, patch
 import pytest
 from msgspec import structs
 
-from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads, read
+from agent_gate.ledger.anchor import Anchor, AnchorKey, read
 from agent_gate.ledger.sqlite.group import CHARS_AT_ONCE_MAX
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
@@ -26,6 +26,7 @@ from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
 from agent_gate.model.moment import iso
+from agent_gate.ports.examining import Heads
 from tests.gates import NOON, CountedIds, HandClock, soon, until
 
 
