@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.tool import Effect, Json, Mode, Risk
@@ -61,12 +62,31 @@ class CommandGuard:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Sections of `tools:`; an absent one denies its tool."""
+    """Sections of `tools:`, by the tool that each is for; the tool says what it is made of."""
 
-    fs_read: PathGuard | None = None
-    fs_write: PathGuard | None = None
-    http_get: UrlGuard | None = None
-    shell_run: CommandGuard | None = None
+    sections: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, tool: str) -> Any:
+        """The section of a tool; None where there is none."""
+        return self.sections.get(tool)
+
+    # Commands, files and the web look at each other's sections: what a program may see is what `fs.read` allows.
+
+    @property
+    def fs_read(self) -> PathGuard | None:
+        return self.sections.get("fs.read")
+
+    @property
+    def fs_write(self) -> PathGuard | None:
+        return self.sections.get("fs.write")
+
+    @property
+    def http_get(self) -> UrlGuard | None:
+        return self.sections.get("http.get")
+
+    @property
+    def shell_run(self) -> CommandGuard | None:
+        return self.sections.get("shell.run")
 
 
 @dataclass(frozen=True, slots=True)
