@@ -86,10 +86,8 @@ def registered_tools(service: Service) -> list[RegisteredTool]:
 
 def transitions_of(services: Iterable[Service]) -> dict[str, Transition]:
     """Their pure tools by name; a pure function needs no service that was started."""
-    registered_tools = (registered for service in services for registered in registered_tools(service))
-    return {
-        registered.declaration.name: registered.transition for registered in registered_tools if registered.transition
-    }
+    offered = (registered for service in services for registered in registered_tools(service))
+    return {registered.declaration.name: registered.transition for registered in offered if registered.transition}
 
 
 def _by_execute(service: Service, tool: ToolDeclaration) -> object:

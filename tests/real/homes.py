@@ -131,5 +131,5 @@ def _python() -> str:
 
 
 def _uv() -> str:
-    side_tables = Path(sys.executable).with_name("uv")
-    return str(side_tables) if side_tables.exists() else shutil.which("uv") or ""
+    beside = Path(sys.executable).with_name("uv")
+    return str(beside) if beside.exists() else shutil.which("uv") or ""

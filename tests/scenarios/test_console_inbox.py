@@ -272,7 +272,7 @@ async def test_a_trial_that_takes_too_long_is_broken_off(tmp_path: Path, monkeyp
     picked = await Choice().pick("auto")
     if picked is None or not picked.layers:
         pytest.skip("no sandbox of this machine can throw away what a command writes")
-    monkeypatch.setattr("agent_gate.doors.console.preview.CONSOLE_FORESIGHT_S", 0.2)
+    monkeypatch.setattr("agent_gate.doors.console.preview.CONSOLE_PREVIEW_S", 0.2)
     guard = {"allow_executables": ["sh"], "unchecked_executables": ["sh"], "timeout_seconds": 60}
     async with a_visitor(tmp_path, {**ASK_ALL, "tools": {"shell.run": guard}}, working_dir=tmp_path) as visitor:
         await asked(visitor.context, "shell.run", {"argv": ["sh", "-c", "sleep 50"]})

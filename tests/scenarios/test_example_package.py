@@ -81,7 +81,7 @@ def test_an_installed_package_offers_its_tools_to_every_gate_and_they_are_judged
 
 COUNTING = """
 from agent_gate import transition
-from agent_gate.toolkit import hand_of
+from agent_gate.toolkit import registered_tool
 
 @transition("count.up")
 def up(inputs, state):
@@ -89,8 +89,8 @@ def up(inputs, state):
 
 class Counting:
     name, dependencies = "counting", ()
-    def hands(self): return [hand_of(up)]
-    def tools(self): return [hand_of(up).declaration]
+    def registered_tools(self): return [registered_tool(up)]
+    def tools(self): return [registered_tool(up).declaration]
     async def start(self): ...
     async def execute(self, tool_name, args): ...
     async def health_check(self): return True

@@ -239,10 +239,10 @@ async def test_what_an_agreed_program_wrote_where_nothing_is_listed_is_a_second_
 
 @needs_sandbox
 async def test_a_command_sees_what_is_listed_below_a_directory_that_a_person_agreed_to(place: Path) -> None:
-    side_tables = place / "other"
-    (side_tables / "deep").mkdir(parents=True)
+    beside = place / "other"
+    (beside / "deep").mkdir(parents=True)
     for name in ("x.txt", "deep/y.txt", ".hidden", "k.key"):
-        (side_tables / name).write_text(f"needle {name}\n")
+        (beside / name).write_text(f"needle {name}\n")
     grep = {"shell.run": {**SHELL, "allow_executables": ["grep"]}}
     async with a_gate(place, policy(**grep), working_dir=place) as gate:
         outcome = await agreed(gate, "shell.run", {"argv": ["grep", "-rh", "needle", "other"]})

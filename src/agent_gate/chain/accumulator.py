@@ -34,17 +34,17 @@ class Response:
     metadata: dict[str, str] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
     warnings: Sequence[str] = ()
-    """What is odd but did no harm, each with its policy's name."""
+    """Oddities that did no harm, each with its policy's name."""
 
     @property
     def immediate(self) -> ImmediateResponse | None:
-        """What to answer in place of passing the message on."""
+        """The answer in place of passing the message on."""
         last = self.instructions[-1] if self.instructions else None
         return last if isinstance(last, ImmediateResponse) else None
 
     @property
     def passes(self) -> bool:
-        """Whether the message may go on; nothing else means yes."""
+        """True where the message may go on; nothing else means yes."""
         return self.status is StatusCode.OK and self.immediate is None
 
 

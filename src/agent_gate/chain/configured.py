@@ -64,7 +64,7 @@ def registry_of(configs: Mapping[str, Mapping[str, Json]], clock: Clock, judge: 
 
 
 class NobodyAsked:
-    """Where only names and metadata of policies are looked at, nothing is judged."""
+    """Judge nothing: only names and metadata of policies are looked at."""
 
     async def judge_request(self, request: HttpRequest) -> RequestAllowed | RequestDenied | RequestHeld:
         raise AssertionError(f"nothing is judged here: {request.signature}")

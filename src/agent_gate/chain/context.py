@@ -1,4 +1,4 @@
-"""What a policy sees of the request or response: a value that no policy can change, so that one serves them all."""
+"""A policy's sight of the request or response: a value that no policy can change, so that one serves them all."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class RequestContext:
     raw_query: str | None = None
     """The query as it was sent, each byte a character; None where there is none, or only its parameters are known."""
     body_unseen: bool = False
-    """Whether a body follows that no policy is shown."""
+    """True where a body follows that no policy is shown."""
 
     @classmethod
     def create(

@@ -1,4 +1,4 @@
-"""What can be wrong with a chain before it runs, and with what a policy asks for.
+"""Faults of a chain before it runs, and of what a policy asks for.
 
 GateError
 ├── InvalidRequest    2002  the chain, its metadata or the context is malformed: nothing has run

@@ -29,7 +29,7 @@ FRAMING = frozenset(
         "upgrade",
     }
 )
-"""What belongs to one hop, frames the message or says where it goes: no policy's to change."""
+"""Headers that belong to one hop, frame the message or say where it goes: no policy's to change."""
 
 
 class Headers:

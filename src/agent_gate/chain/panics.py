@@ -1,4 +1,4 @@
-"""Where an unexpected exception came from, without its words: they may hold a secret."""
+"""The place where an unexpected exception came from, without its words: they may hold a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy of the chain is, and what it answers."""
+"""A policy of the chain, and what it answers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Policy(ABC, Generic[Settings]):
 
     @abstractmethod
     def prepare(self, metadata: Mapping[str, Json]) -> Settings:
-        """What `execute` will be given; made once for each chain, from metadata that fit the schema.
+        """Build what `execute` will be given; made once for each chain, from metadata that fit the schema.
 
         ValueError says what is wrong with them besides, without quoting a secret.
         """

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
 class Registered:
     policy: Policy[Any]
     complaint: Callable[[Json], str | None]
-    """What is wrong with metadata, or None; without quoting a value."""
+    """Say what is wrong with metadata, or None; without quoting a value."""
 
 
 class Registry:
@@ -62,7 +62,7 @@ class Registry:
 
 
 def installed() -> list[Policy[Any]]:
-    """What other packages offer under the entry-point group; each names a class or function without arguments."""
+    """Load what other packages offer under the entry-point group; each names a class or function without arguments."""
     policies: list[Policy[Any]] = []
     for point in entry_points(group=GROUP):
         try:

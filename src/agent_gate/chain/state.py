@@ -1,4 +1,4 @@
-"""What the policies of a chain tell each other: JSON values by key, stored as bytes, so that nobody can change them."""
+"""State that the policies of a chain share: JSON values by key, stored as bytes, so that nobody can change them."""
 
 from __future__ import annotations
 

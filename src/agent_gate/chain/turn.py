@@ -1,4 +1,4 @@
-"""Whose turn it is: the policy that the event loop is running this very moment, for a watchdog that finds it stuck."""
+"""The policy that the event loop is running this very moment, for a watchdog that finds it stuck."""
 
 from __future__ import annotations
 

@@ -43,12 +43,12 @@ class GateClient:
 
     @property
     def agent_id(self) -> str:
-        """Who the gate says this is."""
+        """The agent's id by the gate's own word."""
         return self._link.agent_id
 
     @property
     def pending(self) -> int:
-        """How many results waited here at the last connect."""
+        """Number of results that waited here at the last connect."""
         return self._link.pending
 
     async def __aenter__(self) -> Self:
@@ -96,7 +96,7 @@ class GateClient:
             return replace(await self._outcome("tool_request", params), tool=tool)
 
     async def simulate(self, tool: str, args: Mapping[str, Json] | None = None, **arguments: Json) -> Outcome:
-        """What would happen; nothing is done."""
+        """Ask what would happen; nothing is done."""
         asked = self._placed({"tool": tool, "args": {**(args or {}), **arguments}})
         return replace(await self._outcome("simulate", asked), tool=tool)
 
@@ -117,7 +117,7 @@ class GateClient:
         return await self._outcome("cancel", {"request_id": request_id})
 
     async def results(self) -> list[Outcome]:
-        """What was reached while nobody was connected; it stays there until it is acknowledged."""
+        """Fetch what was reached while nobody was connected; it stays there until it is acknowledged."""
         answer = await self._link.ask("get_pending_results", {})
         return [Outcome.from_json(fields) for fields in answer["results"]]
 

@@ -65,7 +65,7 @@ class Link:
         """`patient`: a server that is not there yet is waited for, not raised as GateUnreachable."""
         self.url = websocket_url(url)
         self.agent_id, self.pending = "", 0
-        """Who the gate says this is, and how many results waited at the last connect."""
+        """The agent's id by the gate's own word, and the number of results that waited at the last connect."""
         self._token, self._ssl, self._patient = token, ssl, patient
         self._asked: dict[int, _Asked] = {}
         self._next_id = 0
@@ -246,7 +246,7 @@ def _error(told: Mapping[str, Any]) -> Exception:
 
 
 def _is_put_off(message: Mapping[str, Any]) -> bool:
-    """Whether the answer is only that the server does not wait any longer."""
+    """Tell whether the answer is only that the server does not wait any longer."""
     if "result" in message:
         result = message["result"]
         return isinstance(result, dict) and result.get("status") == "pending_approval" and not result.get("simulated")
@@ -265,7 +265,7 @@ def _jittered(delay_s: float) -> float:
 
 
 def where_to_look(reason: str) -> str:
-    """What most likely leads on, from why a server could not be reached."""
+    """Suggest what most likely leads on, from why a server could not be reached."""
     if "certificate" in reason:
         return "trust its certificate: --ca FILE, or `ssl` of GateClient"
     if "wrong version number" in reason:

@@ -41,13 +41,13 @@ class Approver:
     roles: tuple[str, ...] = ("operator",)
 
     def has_role(self, name: str) -> bool:
-        """Whether a question for this role is one for this person."""
+        """Tell whether a question for this role is one for this person."""
         return any(role in self.roles for role in roles_that_include(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an approver is shown: the bound call, why it is asked, and until when."""
+    """A question as an approver is shown it: the bound call, why it is asked, and until when."""
 
     call_id: str
     request_id: str
@@ -68,13 +68,13 @@ class Question:
     sensitive: tuple[str, ...] = ()
     run_id: str | None = None
     has_run: bool = False
-    """Whether it is about what a command wrote, which waits; otherwise the call is still to be made."""
+    """True where it is about what a command wrote, which waits; otherwise the call is still to be made."""
     boot: str = ""
     """The start of the machine in which it was put, and when it ends, in seconds since then."""
     ends_at: float = 0.0
 
     def left_s(self, clock: Time) -> float:
-        """How long it can still be answered.
+        """Seconds for which it can still be answered.
 
         Within one start of the machine a wall clock that is set changes nothing; after another, there is no other.
         """
@@ -82,7 +82,7 @@ class Question:
 
     @property
     def ungranted(self) -> str:
-        """Why a yes to it is a yes to this one call alone; empty where it may be given for later ones too."""
+        """The reason why a yes to it is a yes to this one call alone; empty where it may be given for later ones."""
         if self.has_run:
             return "what a command wrote is agreed to once, not for later"
         if self.approvers_required > 1:
@@ -91,7 +91,7 @@ class Question:
 
     @property
     def written(self) -> Sequence[Mapping[str, Json]] | None:
-        """What a command has written and waits to be agreed to."""
+        """Files that a command has written and that wait to be agreed to."""
         return self.args[WRITTEN] if self.has_run else None
 
     @property
@@ -102,7 +102,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class GrantTerms:
-    """How long a standing grant lasts, and how often it can be used."""
+    """Terms of a standing grant: how long it lasts, and how often it can be used."""
 
     seconds: int = 3_600
     uses: int = 5

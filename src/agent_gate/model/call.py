@@ -40,7 +40,7 @@ class Agent:
 
 
 class Presence:
-    """Whether an agent is still at the door where it asked; shared by all that it asked for over one connection."""
+    """Presence of an agent at the door where it asked; shared by all that it asked for over one connection."""
 
     __slots__ = ("here",)
 
@@ -61,18 +61,18 @@ class CallRequest(Struct, frozen=True):
     run_id: str | None = None
     step_index: int | None = None
     wait: bool = True
-    """Whether the caller waits while a person thinks; otherwise an ask answers `pending_approval`."""
+    """True where the caller waits while a person thinks; otherwise an ask answers `pending_approval`."""
     simulate: bool = False
     run_ends_at: float | None = None
-    """When the run's global timeout strikes, on the monotonic clock."""
+    """The moment when the run's global timeout strikes, on the monotonic clock."""
     is_plain: bool = False
-    """Whether the arguments were read from JSON for this call alone, so that nobody else can change them."""
+    """True where the arguments were read from JSON for this call alone, so that nobody else can change them."""
     door: str = ""
     """The server's door that it came in by: its agent may be away when the outcome is there. Empty for local calls."""
     presence: Presence | None = None
     """Of the agent, where the door does not cancel what it asks for when the agent goes, but says so here."""
     copies: object | None = None
-    """What a simulation has written so far, where it carries files from step to step: a `bindings.copies.Copies`."""
+    """Files that a simulation has written so far, carried from step to step: a `resolve.copies.Copies`."""
 
     @property
     def modes(self) -> tuple[Mode, Mode | None]:
@@ -89,11 +89,11 @@ class BoundCall(Struct, frozen=True):
     request: CallRequest
     args: Mapping[str, Json]
     recorded_args: Mapping[str, Json]
-    """What is written down and shown: secret arguments stand as their keyed hash."""
+    """The arguments as they are written down and shown: secret ones stand as their keyed hash."""
     signatures: tuple[str, ...]
     input_hash: str
     resources: Mapping[str, Json] = field(default_factory=dict)
-    """What binding found: expanded targets, real path, device and inode."""
+    """Findings of binding: expanded targets, real path, device and inode."""
     recorded_json: bytes | None = None
     """The canonical bytes of what is written down, where they are at hand."""
     aliases: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ _COUNTED = Usage.__struct_fields__
 
 
 class Facts(Struct, frozen=True):
-    """What judging needs of the world, frozen beside the bound call so that it can be judged again."""
+    """Facts of the world that judging needs, frozen beside the bound call so that it can be judged again."""
 
     at: float
     mode: Mode
@@ -135,11 +135,11 @@ class Facts(Struct, frozen=True):
     state: Json = None
     usage: Usage = field(default_factory=Usage)
     can_ask: bool = True
-    """Whether anybody could answer a question; where nobody can, an ask is a deny."""
+    """True where somebody could answer a question; where nobody can, an ask is a deny."""
     refused_recently: bool = False
-    """Whether a person said no to one of the signatures or aliases within the cooldown."""
+    """True where a person said no to one of the signatures or aliases within the cooldown."""
     found: Mapping[str, Json] = field(default_factory=dict)
-    """What binding saw of the things to be touched that may change without voiding an approval: a file's size."""
+    """Sights of things to be touched that may change without voiding an approval: a file's size."""
     ceiling: Mode | None = None
     """The agent's own mode, where the request named a stricter one."""
 

@@ -18,11 +18,11 @@ class FileChange(Struct, frozen=True):
     bytes: int
     """Of what would be there; of what is removed, what is there now."""
     found: Mapping[str, Json]
-    """What the path guard wants to know: `type`, `size`, and of what is there now `nlink` and `same_as`."""
+    """Facts that the path guard wants to know: `type`, `size`, and of what is there now `nlink` and `same_as`."""
     leads_to: str = ""
     """Of a symbolic link: where it would really lead."""
     obstacle: str = ""
-    """Why no policy can let it pass: a set-uid bit, a device, several links."""
+    """The reason why no policy can let it pass: a set-uid bit, a device, several links."""
 
     def to_json(self) -> dict[str, Json]:
         return {"path": self.path, "change": self.change, "bytes": self.bytes}

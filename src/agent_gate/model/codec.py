@@ -19,7 +19,7 @@ from agent_gate.model.limits import ARGS_BYTES_MAX, INTEGER_MAX, JSON_DEPTH_MAX,
 from agent_gate.model.tool import Json
 
 CANONICAL_DEPTH_MAX = 254
-"""Where orjson stops; the slow path stops at the same level, so that both accept the same values."""
+"""Depth at which orjson stops; the slow path stops at the same level, so that both accept the same values."""
 
 _OPTIONS = (
     orjson.OPT_SORT_KEYS
@@ -65,7 +65,7 @@ def canonical(value: Json) -> bytes:
 
 
 def _may_be_unusual(data: bytes) -> bool:
-    """Whether a digit may be followed by a point or an exponent: most objects have neither, and this is soon seen."""
+    """Tell whether a digit may be followed by a point or an exponent: most objects have neither, which is soon seen."""
     return data.find(b".") >= 0 or data.translate(_DIGITS_AS_ZEROS).find(b"0e") >= 0
 
 
@@ -117,7 +117,7 @@ def restore(data: bytes) -> Json:
 
 
 def _has_long_number(data: bytes) -> bool:
-    """Whether sixteen digits stand in a row; inside a string that only costs time."""
+    """Tell whether sixteen digits stand in a row; inside a string that only costs time."""
     return bytes.translate(data, _DIGITS_AS_ZEROS).find(b"0000000000000000") >= 0
 
 
@@ -224,7 +224,7 @@ def _is_deeper(data: bytes, depth_max: int) -> bool:
 
 
 def _depth(data: bytes) -> int:
-    """How deep well-formed JSON text is nested."""
+    """Measure how deep well-formed JSON text is nested."""
     # Two for each that opens and none for each that closes, less one for each: summed up without a loop of ours.
     steps = _STRINGS.sub(b"", data).translate(_STEPS, _ALL_BUT_BRACKETS)
     return max(map(sub, accumulate(steps), count(1)), default=0)

@@ -13,7 +13,7 @@ Operation = dict[str, Json]
 
 
 def difference(before: Json, after: Json) -> list[Operation]:
-    """What turns one document into the other; one replacement of the whole where the parts would be too many.
+    """Find what turns one document into the other; one replacement of the whole where the parts would be too many.
 
     Lists are compared from both ends, and what lies between place by place: a shorter patch may exist, but to look
     for it takes time that grows with the square of the list.
@@ -27,7 +27,7 @@ def difference(before: Json, after: Json) -> list[Operation]:
 
 
 def same(one: Json, other: Json) -> bool:
-    """Whether two values are the same JSON, in which `true` is no number."""
+    """Tell whether two values are the same JSON, in which `true` is no number."""
     if one is other:
         return True
     if type(one) is not type(other) or one != other:
@@ -38,7 +38,7 @@ def same(one: Json, other: Json) -> bool:
 
 
 def common_ends(one: Sequence[Json], other: Sequence[Json]) -> tuple[int, int]:
-    """How many elements two lists have in common at their beginning, and of the rest at their end."""
+    """Count the elements that two lists have in common at their beginning, and of the rest at their end."""
     most = min(len(one), len(other))
     head = next((index for index in range(most) if not same(one[index], other[index])), most)
     most -= head

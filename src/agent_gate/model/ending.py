@@ -1,4 +1,4 @@
-"""How performing went, before it is settled: what was reached, or why not."""
+"""The end of performing, before it is settled: what was reached, or why not."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Ending(Struct, frozen=True):
     message: str = ""
     next_state: NextState | None = None
     acted: bool = False
-    """Whether the act was begun: then rate, quota and budget are charged."""
+    """True where the act was begun: then rate, quota and budget are charged."""
     files: tuple[FileChange, ...] = ()
-    """What a command changed, or would have."""
+    """Files that a command changed, or would have."""
 
     @classmethod
     def denied(cls, problem: Problem) -> Ending:

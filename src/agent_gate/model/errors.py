@@ -70,7 +70,7 @@ NAMES: dict[int, str] = {
 
 @dataclass(frozen=True)
 class Problem:
-    """Why something did not happen: a code, the user's own words, and what to do about it.
+    """A reason why something did not happen: a code, the user's own words, and what to do about it.
 
     How it is told is kept: a verdict's problem is told again and again.
     """

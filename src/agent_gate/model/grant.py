@@ -53,6 +53,6 @@ class Grant:
 
 
 def grant_key(tool: str, signatures: Sequence[str], args: Mapping[str, Json], sensitive: Sequence[str]) -> str:
-    """What a grant is bound to; `args` are the recorded ones, in which a secret stands as its keyed hash."""
+    """Key that a grant is bound to; `args` are the recorded ones, in which a secret stands as its keyed hash."""
     values = {name: args[name] for name in sorted(sensitive) if name in args}
     return sha256_hex(canonical([tool, list(signatures), values]))

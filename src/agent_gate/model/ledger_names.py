@@ -5,7 +5,7 @@ from __future__ import annotations
 DEFAULT_LEDGER = "agent-gate.db"
 ANCHOR, DIRECTORY = ".anchor", ".d"
 _BESIDE = ("-wal", "-shm", "-journal", ANCHOR, f"{ANCHOR}.new", DIRECTORY)
-"""What SQLite makes and removes beside a database, the anchor, its draft, and the directory of locks and keys."""
+"""Endings of what lies beside a database: SQLite's own files, the anchor, its draft, the directory of keys."""
 
 
 def ledger_names(db: str) -> tuple[str, ...]:

@@ -38,15 +38,15 @@ EXPRESSION_RESULT_CHARS_MAX = 10_000
 
 PLAN_STEPS_MAX = 10_000
 RUN_RESULTS_BYTES_MAX = 64 * 1_048_576
-"""What the steps of one plan of an agent's may reach together: all of it is kept until the run is answered."""
+"""Bytes that the steps of one plan of an agent's may reach together: all of it is kept until the run is answered."""
 REBIND_TRIES_MAX = 20
-"""How often a call may be bound again because the state moved under it."""
+"""Times that a call may be bound again because the state moved under it."""
 REBIND_TRIES_AMONG_OTHERS = 2
-"""How often on top of other calls' changes; after that it waits until they are committed, and stands on none."""
+"""Times on top of other calls' changes; after that it waits until they are committed, and stands on none."""
 JOIN_POLLS_MAX = 1_000
-"""How often a repeated request looks, about once a second, whether the first one has ended in another process."""
+"""Times that a repeated request looks, about once a second, whether the first one has ended in another process."""
 JOIN_LATE_POLLS_MAX = 60
-"""How often it still looks after the deadline: an act that was approved in time may take a while."""
+"""Times that it still looks after the deadline: an act that was approved in time may take a while."""
 
 WRITER_QUEUE_MAX = 20_000
 WRITER_GROUP_MAX = 512
@@ -55,7 +55,7 @@ BUSY_TIMEOUT_S = 60.0
 LOCK_WAIT_S = 60.0
 STATUS_AGE_MAX_S = 0.1
 TURNS_MAX, TURNS_S, TURNS_BYTES_MAX = 1_024, 0.1, 16 * 1_048_576
-"""How many changes of a project's state, how long and of how many bytes one process computes on top of each other.
+"""Changes of a project's state, seconds and bytes that one process computes on top of each other.
 
 Then all of them must be committed, and another process that waits for the project has its turn.
 """
@@ -65,7 +65,7 @@ ANCHOR_SYNC_INTERVAL_S = 1.0
 ANCHOR_COMPACT_BYTES = 8 * 1_048_576
 ANSWER_POLL_INTERVAL_S = 0.2
 CLOCK_JUMP_MIN_S = 2.0
-"""What the wall clock must be off by to count as having been set; leap seconds and slow corrections do not."""
+"""Seconds that the wall clock must be off by to count as set; leap seconds and slow corrections do not."""
 
 PATH_BYTES_MAX = 4_095
 OWN_ENTRIES_MAX = 10_000
@@ -96,7 +96,7 @@ TRANSITION_TIMEOUT_S = 30.0
 TRANSITION_ON_LOOP_BYTES_MAX = 16_384
 """Of arguments and state together; where there are more, also the gate's own pure tools run in a thread."""
 PLACE_WAIT_S = 5.0
-"""How long a call waits for a thread or a command's place before it is refused."""
+"""Seconds that a call waits for a thread or a command's place before it is refused."""
 PLACES_WAITED_FOR_MAX = 64
 """By one agent."""
 TOOL_TIMEOUT_S = 60.0
@@ -120,9 +120,9 @@ HEAD_BYTES_MAX = 65_536
 REQUEST_TIMEOUT_S = 30.0
 """From a request's headers to the end of its body."""
 STALLED_S = 30.0
-"""How long a peer may read nothing of what is written to it."""
+"""Seconds that a peer may read nothing of what is written to it."""
 GOODBYE_S = 2.0
-"""How long a peer has to answer that the connection is closed."""
+"""Seconds that a peer has to answer that the connection is closed."""
 PING_INTERVAL_S = 20.0
 PING_TIMEOUT_S = 20.0
 AGENT_CONNECTIONS_MAX = 1_000
@@ -140,7 +140,7 @@ UNSENT_BYTES_MAX = 64 * 1_048_576
 """Answers that one connection has not yet taken."""
 MEMORY_TIDY_INTERVAL_S = 10.0
 DRAIN_S = 5.0
-"""How long a server that ends waits until its answers have been taken."""
+"""Seconds that a server that ends waits until its answers have been taken."""
 POLICY_POLL_INTERVAL_S = 1.0
 
 MESSAGES_WAITING_MAX = 1_000
@@ -149,12 +149,12 @@ MESSAGE_BACKOFF_S_MAX = 30.0
 MESSAGE_LOOK_INTERVAL_S, MESSAGE_LOOK_AGAIN_S = 0.5, 10.0
 """Between two looks at what a messenger shows: at least, and at most."""
 MESSAGE_SETTLE_S = 5.0
-"""How long a messenger that ends waits for the message that is on its way."""
+"""Seconds that a messenger that ends waits for the message that is on its way."""
 
 TELEGRAM_TEXT_UNITS_MAX = 4_096
 """Of one message, in UTF-16 units; Telegram takes no more."""
 TELEGRAM_NOTICE_CHARS_MAX = 200
-"""What pops up for the one who pressed a button."""
+"""Characters that pop up for the one who pressed a button."""
 TELEGRAM_BUTTON_BYTES_MAX = 64
 TELEGRAM_QUESTIONS_MAX = 100
 """Open ones in the chat at a time; the rest follow as these end, and are at every other door meanwhile."""
@@ -167,7 +167,7 @@ TELEGRAM_RESENT_MAX = 10
 TELEGRAM_POLL_S = 25
 TELEGRAM_TIMEOUT_S = 10.0
 TELEGRAM_OVERDUE_S = 120.0
-"""How long after a deadline an answer that was given before it may still be on its way into the ledger."""
+"""Seconds after a deadline in which an answer that was given before it may still be on its way into the ledger."""
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
 """An older command was meant for a gate that was not there to hear it."""
 
@@ -180,7 +180,7 @@ HEADERS_CHARS_MAX = 16_384
 ADDRESSES_MAX = 64
 """Answers to one look-up; each is judged."""
 DIALS_MAX = 4
-"""How many of the judged addresses are tried."""
+"""Number of the judged addresses that are tried."""
 DIAL_TIMEOUT_S = 10.0
 OUTBOUND_BODY_BYTES_MAX = 1_073_741_824
 """Of an answer in the outbound chain; the policy's max_response_bytes is what bounds it."""
@@ -194,11 +194,11 @@ POLICY_TIMEOUT_S_MAX = 604_800.0
 
 ARGV_WORDS_MAX = 20_000
 WORD_BYTES_MAX = 131_071
-"""What the kernel takes of one word; of all together it takes more than a message can hold."""
+"""Bytes that the kernel takes of one word; of all together it takes more than a message can hold."""
 SCRIPT_CHARS_MAX = 16_384
 """Of a program for sed, awk or jq in a word of a command."""
 GIT_COUNT_S = 2.0
-"""How long git may take to count what it was kept from showing."""
+"""Seconds that git may take to count what it was kept from showing."""
 SHELL_COMMANDS_MAX = 16
 """At once."""
 SHELL_MEMORY_BYTES_MAX = 1_073_741_824
@@ -226,7 +226,7 @@ VIEW_PLACES_MAX = 2_000
 """Those that are shown or hidden one by one."""
 
 SHOWN_CHARS_MAX = 200
-"""How much of a signature views and messages show before they cut and add a hash."""
+"""Characters of a signature that views and messages show before they cut and add a hash."""
 PENDING_VALUE_CHARS_MAX, PENDING_ROWS_MAX = 4_000, 400
 """Of one value, and of one question, before `pending ID` wants to be asked for all of it."""
 
@@ -236,7 +236,7 @@ CONSOLE_SESSIONS_OF_ONE_MAX = 16
 CONSOLE_SESSION_IDLE_S = 1_800.0
 CONSOLE_SESSION_S = 43_200.0
 CONSOLE_NOTICES_MAX = 8
-"""What a person is told on the next page."""
+"""Characters that a person is told on the next page."""
 GUESSES_PER_MINUTE = 10
 """Tokens from one address that are nobody's; the next ones are refused unread."""
 GUESSES_BESIDE_KNOWN_PER_MINUTE = 600
@@ -245,7 +245,7 @@ GUESSING_ADDRESSES_MAX = 10_000
 """That are remembered for it."""
 KNOWN_TOKENS_MAX = 10_000
 KNOWN_TOKENS_S = 3_600.0
-"""How long a token that was right stands out among the guesses from its address."""
+"""Seconds for which a token that was right stands out among the guesses from its address."""
 CONSOLE_STREAMS_MAX = 200
 CONSOLE_QUESTIONS_SHOWN_MAX = 100
 CONSOLE_VALUE_CHARS_MAX, CONSOLE_PAGE_CHARS_MAX = 30_000, 60_000
@@ -267,7 +267,7 @@ PAGE_MAX = 1_000
 PAGE_BYTES_MAX = 16 * 1_048_576
 """A list ends here, before its limit; one thing is always given, however large."""
 NOTE_CHARS_MAX = 1_000
-"""What a person writes to an answer, or as the reason of a pause."""
+"""Characters that a person writes to an answer, or as the reason of a pause."""
 ACKNOWLEDGED_MAX = 1_000
 """Results, in one request."""
 READS_AT_ONCE_MAX = 4
@@ -280,7 +280,7 @@ METRIC_TOOLS_MAX = 200
 """Tools with a label of their own in the metrics; the rest are counted together."""
 HEALTH_CHECK_S = 5.0
 READY_FOR_S = 5.0
-"""How long one look at everything that must be well is good for."""
+"""Seconds for which one look at everything that must be well is good."""
 LOOP_BEAT_INTERVAL_S = 0.25
 LOOP_BLOCKED_S = 1.0
 """An event loop that does not answer for so long is told of."""
@@ -292,9 +292,9 @@ CHAIN_HEADERS_MAX = 256
 CHAIN_HEADERS_BYTES_MAX = 131_072
 """Of names and values together, with what policies add."""
 CHAIN_METADATA_BYTES_MAX = 16_384
-"""What the policies of a chain tell beside their instructions, keys and values together."""
+"""Bytes that the policies of a chain tell beside their instructions, keys and values together."""
 CHAIN_GRACE_S = 0.25
-"""How long a policy whose time is up may still tidy up."""
+"""Seconds that a policy whose time is up may still tidy up."""
 CHAIN_HEALTH_TIMEOUT_S = 2.0
 CHAIN_WARNINGS_MAX = 256
 """Different warnings that one executor logs as such; further ones are for `debug`."""
@@ -309,12 +309,12 @@ JWKS_KEYS_MAX = 100
 JWKS_TIMEOUT_S = 5.0
 JWKS_AGE_S = 300.0
 JWKS_STALE_S = 3_600.0
-"""How long keys serve on while their source does not answer."""
+"""Seconds that keys serve on while their source does not answer."""
 JWKS_RETRY_S = 10.0
 """At least this long between two looks, also where a token names a key that nobody knows."""
 
 AGENT_MESSAGE_OVERHEAD_BYTES = 1_048_576
-"""What a message to the policy agent may hold besides a body: headers, state, metadata of policies."""
+"""Bytes that a message to the policy agent may hold besides a body: headers, state, metadata of policies."""
 AGENT_STREAMS_MAX = 4_096
 """Calls that are open at the policy agent at once; a stream of Envoy's is open for as long as its request."""
 AGENT_CHAINS_KEPT_MAX = 256
@@ -326,21 +326,21 @@ AGENT_PIECE_BYTES = 65_536
 AGENT_KEPT_BYTES_MAX = 268_435_456
 """Of the bodies that an agent keeps back for their policies, all together."""
 AGENT_QUEUE_WAIT_S = 1.0
-"""How long a request waits for one of `max_concurrent_requests` places; as many may wait as may run."""
+"""Seconds that a request waits for one of `max_concurrent_requests` places; as many may wait as may run."""
 AGENT_HEALTH_INTERVAL_S = 10.0
 """Between two looks at the health of policies for those who watch it."""
 AGENT_DRAIN_S = 5.0
-"""How long an agent that ends waits for what is under way."""
+"""Seconds that an agent that ends waits for what is under way."""
 RELAY_CHUNK_BYTES = 65_536
 RELAY_CONNECTIONS_MAX = 256
 
 REQUEST_BODY_SHOWN_BYTES_MAX = 8_192
 """Of a request that is judged here and performed elsewhere; a larger body is told by its size and hash."""
 REQUEST_RETRY_AFTER_S = 5
-"""When somebody whose request waits for a person may come again."""
+"""Seconds after which somebody whose request waits for a person may come again."""
 
 HOME_CALL_S = 60.0
-"""How long a service of Home Assistant may take; one that acts on slow devices ends when they have answered."""
+"""Seconds that a service of Home Assistant may take; one that acts on slow devices ends when they have answered."""
 HOME_SERVICE_S = 55.0
 """Less than that: a service that does not answer in time is told apart from a tool that hangs."""
 HOME_NAME_CHARS_MAX = 255
@@ -365,7 +365,7 @@ HOME_ENTITIES_MAX = 100_000
 HOME_HANDSHAKE_S = 10.0
 """From dialling to `auth_ok`."""
 HOME_ANSWER_S = 30.0
-"""How long a question may take; a call of a service has a time of its own."""
+"""Seconds that a question may take; a call of a service has a time of its own."""
 HOME_PONG_S = 10.0
 HOME_GOODBYE_S = 1.0
 """To end subscriptions, and again to close."""
@@ -374,48 +374,48 @@ HOME_BACKOFF_S_MIN, HOME_BACKOFF_S_MAX = 1.0, 60.0
 HOME_TOKEN_LOOK_S = 5.0
 """Between two looks whether another token was given in place of one that the home refuses."""
 HOME_FIRST_SIGHT_S = 20.0
-"""How long a gate that starts waits until the home has been read; then it goes on without."""
+"""Seconds that a gate that starts waits until the home has been read; then it goes on without."""
 HOME_STARTING_INTERVAL_S = 1.0
 """Between two looks whether a server that starts is running."""
 HOME_SETTLE_S = 0.5
 """Registries change in bursts: how long after the first change they are read again."""
 HOME_SETTLED_S = 3.0
-"""How long a call that names an area or the like waits for that."""
+"""Seconds that a call that names an area or the like waits for that."""
 HOME_CONTEXTS_MAX = 1_000
 """Causes of changes that are remembered while calls of services are under way."""
 HOME_PHONE_LINES_MAX, HOME_PHONE_LINE_CHARS = 9, 36
-"""What a phone surely shows of a notification with buttons; a call that takes more cannot be approved there."""
+"""Characters that a phone surely shows of a notification with buttons; a longer call cannot be approved there."""
 HOME_NOTICE_S = 15.0
-"""How long Home Assistant may take to hand a notification on."""
+"""Seconds that Home Assistant may take to hand a notification on."""
 HOME_QUESTIONS_MAX = 20
 """Open ones on phones at a time; the rest follow as these end, and are at every other door meanwhile."""
 HOME_PRESSES_MAX = 100
 """Of buttons, that wait to be looked at; what comes beyond that is turned away."""
 HOME_PHONE_AGAIN_S = 30.0
-"""How long a phone is left alone after Home Assistant has refused to write to it."""
+"""Seconds for which a phone is left alone after Home Assistant has refused to write to it."""
 HOME_SNAPSHOT_ROWS_MAX = 200
 HOME_SNAPSHOT_BYTES_MAX = 1_048_576
 """Of one commit while the home is kept, so that calls that are recorded meanwhile hardly wait."""
 HOME_ATTRIBUTES_KEPT_BYTES_MAX = 65_536
 """An entity that carries more is kept without them."""
 HOME_SNAPSHOT_CLOSE_S = 5.0
-"""How long a gate that closes keeps the home for the last time."""
+"""Seconds in which a gate that closes keeps the home for the last time."""
 
 MCP_WAIT_S = 20.0
-"""How long a call waits for a person where the client follows its progress."""
+"""Seconds that a call waits for a person where the client follows its progress."""
 MCP_WAIT_S_MAX = 3_600.0
 MCP_DECIDED_S = 5.0
-"""How long at least a call waits for what a person has agreed to already."""
+"""Seconds that a call waits at least for what a person has agreed to already."""
 MCP_PROGRESS_INTERVAL_S = 2.0
 MCP_NAME_CHARS_MAX = 64
 """Of a tool, as clients take it."""
 MCP_APPROVERS_SHOWN_MAX = 5
 MCP_TOOLS_FRESH_MS = 10_000
-"""How long a client may go on with a list of tools that it has."""
+"""Seconds for which a client may go on with a list of tools that it has."""
 MCP_SUBSCRIPTIONS_MAX = 8
 PIPE_CHUNK_BYTES = 65_536
 PIPE_CHUNKS_MAX = 8
 """Read and not yet looked at."""
 
 UNDO_ROW_MAX = 100
-"""How many undoings of undoings are followed to the call that they are about."""
+"""Number of undoings of undoings that are followed to the call that they are about."""

@@ -34,7 +34,7 @@ def epoch(text: str) -> float:
 
 
 def span(duration_ms: float) -> str:
-    """How long something took, in the unit that suits it."""
+    """Format how long something took, in the unit that suits it."""
     if duration_ms < 1_000:
         return f"{duration_ms:.1f} ms"
     seconds = duration_ms / 1_000

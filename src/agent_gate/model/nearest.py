@@ -8,7 +8,7 @@ from itertools import islice
 NAMES_COMPARED_MAX = 1_000
 NAME_CHARS_MAX = 100
 LIKENESS = 0.7
-"""How much of two names must be the same, from 0 to 1: `fs.raed` is 0.86 of `fs.read`."""
+"""Likeness that two names must have, from 0 to 1: `fs.raed` is 0.86 of `fs.read`."""
 
 
 def nearest(name: str, names: Iterable[str], likeness: float = LIKENESS) -> str:

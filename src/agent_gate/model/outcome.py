@@ -1,4 +1,4 @@
-"""How a call ended: the one JSON shape that every door answers with."""
+"""The outcome of a call: the one JSON shape that every door answers with."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
     reasons: tuple[Reason, ...] = ()
     simulated: bool = False
     simulation: str = ""
-    """What a simulation has done with the step: one of the words below."""
+    """The word for what a simulation has done with the step: one of those below."""
     state_version: int | None = None
     state_diff: tuple[Mapping[str, Json], ...] | None = None
     snapshot_id: str | None = None
     files: tuple[Mapping[str, Json], ...] | None = None
-    """What a command changed, or would have changed where it was not let: path, change and bytes of each."""
+    """Files that a command changed, or would have changed where it was not let: path, change and bytes of each."""
     cost: float | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -54,7 +54,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """Of a question that is still open."""
     tool: str = ""
     args: Mapping[str, Json] | None = None
-    """What was called, for exceptions: arguments as they are recorded, without secrets. No door answers with them."""
+    """The call, for exceptions: arguments as they are recorded, without secrets. No door answers with them."""
 
     @property
     def ok(self) -> bool:
@@ -110,7 +110,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Outcome:
-        """What a door answered, as the value that it was; `from_json(outcome.to_json())` tells the same."""
+        """Read what a door answered; `from_json(outcome.to_json())` tells the same."""
         decision = Decision(fields["decision"]) if "decision" in fields else None
         diff, files = fields.get("state_diff"), fields.get("files")
         started_at, ended_at, expires_at = (epoch(fields[name]) if name in fields else None for name in _MOMENTS)
@@ -143,7 +143,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN = "done on a copy", "only judged", "really read", "cannot be known"
 SIMULATIONS = (ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN)
-"""What a simulation does with a step: `ONLY_READ` where reads were asked for."""
+"""Words for what a simulation does with a step: `ONLY_READ` where reads were asked for."""
 
 _MOMENTS = ("started_at", "ended_at", "expires_at")
 _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}

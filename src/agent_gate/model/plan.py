@@ -1,4 +1,4 @@
-"""What to do: an ordered list of calls."""
+"""A plan: an ordered list of calls."""
 
 from __future__ import annotations
 

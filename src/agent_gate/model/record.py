@@ -1,4 +1,4 @@
-"""How a call is written down, and read back: drafts of its entries, and the outcome that a settled one holds."""
+"""Entries of a call, written and read back: drafts, and the outcome that a settled one holds."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def taken_over(question: Question, earlier: Sequence[Entry], at: float, instance
 
 
 def reserved_by(entries: Sequence[Entry]) -> tuple[Charge, ...]:
-    """What the ledger counts for a held call."""
+    """Charges that the ledger counts for a held call."""
     return tuple(
         Charge(scope, bucket, RESERVED_WINDOW, amount, None, 1012)
         for entry in entries
@@ -103,7 +103,7 @@ def reserved_by(entries: Sequence[Entry]) -> tuple[Charge, ...]:
 
 
 def began_at(entries: Sequence[Entry]) -> float | None:
-    """When a call began, as its first entry that says so tells."""
+    """The moment when a call began, as its first entry that says so tells."""
     bodies = (restore(entry.body) for entry in entries if entry.body is not None)
     told = next((body["started_at"] for body in bodies if "started_at" in body), None)
     return None if told is None else epoch(told)
@@ -209,7 +209,7 @@ def settled(
     resolution: Mapping[str, str] | None = None,
     state_hash: str | None = None,
 ) -> Draft:
-    """How the call ended; `output` is the canonical bytes of its data and their hash."""
+    """Record the end of a call; `output` is the canonical bytes of its data and their hash."""
     if first:
         body = _first_body(bound, facts, verdict)
     else:
@@ -240,7 +240,7 @@ def settled(
 
 
 def _state_fields(outcome: Outcome, state_hash: str | None) -> dict[str, Any]:
-    """Where a pure tool left the project's state."""
+    """The state in which a pure tool left the project."""
     fields = {
         "state_version": outcome.state_version,
         "state_diff": None if outcome.state_diff is None else part(list(outcome.state_diff)),
@@ -293,7 +293,7 @@ def unbound(request: CallRequest, call_id: str, args: Mapping[str, Json] | None,
 
 
 def _first_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
-    """What the call's first entry says of the wish itself; later ones refer to it by call id."""
+    """Fields of the wish itself in the call's first entry; later ones refer to it by call id."""
     body = _judged_body(bound, facts, verdict)
     body["args"] = _args(bound)
     return body
@@ -304,7 +304,7 @@ def _args(bound: BoundCall) -> Fragment:
 
 
 def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, Any]:
-    """What an entry says that rests on a verdict of its own: after an approval, a call is judged again."""
+    """Fields of an entry that rests on a verdict of its own: after an approval, a call is judged again."""
     body = _later_body(bound, verdict)
     told = facts.to_json(asking_mattered=verdict.decision is not ALLOW)
     body["facts"] = part(told) if facts.found or facts.usage.spent_today else told

@@ -1,4 +1,4 @@
-"""How a request is written down that is judged here and performed elsewhere."""
+"""Entries of a request that is judged here and performed elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def judged(
     salt: str,
     resolution: Mapping[str, str] | None = None,
 ) -> Draft:
-    """Whether it may pass; `first` False: a question about it stands in the record already."""
+    """Record whether it may pass; `first` False: a question about it stands in the record already."""
     draft = record.settled(
         bound, facts, verdict, outcome, first=first, judged_again=not first, salt=salt, resolution=resolution
     )

@@ -1,4 +1,4 @@
-"""How what people decide beside a single answer is written down: standing grants, and answers that did not count."""
+"""Entries of what people decide beside a single answer: standing grants, and answers that did not count."""
 
 from __future__ import annotations
 

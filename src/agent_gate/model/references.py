@@ -28,7 +28,7 @@ class Reference:
     step_id: str
     """Empty where it begins like a reference and is none."""
     is_whole: bool
-    """Whether it is all of its text, and so may become anything."""
+    """True where it is all of its text, and so may become anything."""
 
 
 def references_in(value: Json, place: Place = ()) -> Iterator[Reference]:

@@ -20,7 +20,7 @@ _EXPLAINED_BYTES_MAX = 16_384
 _OF_NUMBER_AND_NAMES = frozenset(
     {"additionalProperties", "maxItems", "maxProperties", "minItems", "minProperties", "required", "type"}
 )
-"""What a schema says of a list or an object whatever its values are."""
+"""Keywords of a schema about a list or an object whatever its values are."""
 _NOT_ONE_OF = " is not one of "
 _UNEXPLAINED = "it does not fit its schema, and is too large to say where; try with less"
 
@@ -45,7 +45,7 @@ def validator(schema: Mapping[str, Json], *, hide_values: bool = False) -> Calla
 def misfit(
     schema: Mapping[str, Json], args: Mapping[str, Json], unknown: Collection[Place], *, hide_values: bool = False
 ) -> str:
-    """What is wrong with arguments of which some are not known yet, as far as it can be told; else empty.
+    """Say what is wrong with arguments of which some are not known yet, as far as it can be told; else empty.
 
     `unknown` are the places of texts that stand for something else. Null for an argument that may be left out counts as
     left out.
@@ -62,7 +62,7 @@ def misfit(
 
 
 def _rests_on(error: jsonschema_rs.ValidationError, unknown: Collection[Place]) -> bool:
-    """Whether another value at one of these places might mend it."""
+    """Tell whether another value at one of these places might mend it."""
     at = tuple(error.instance_path)
     around = [place for place in unknown if place[: len(at)] == at]
     return at in around or bool(around and error.kind.name not in _OF_NUMBER_AND_NAMES)
@@ -96,7 +96,7 @@ def _has_choices(error: jsonschema_rs.ValidationError) -> bool:
 
 
 def _alternatives(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError]:
-    """Why each of them does not fit; empty where one does, or there are none."""
+    """Say why each of them does not fit; empty where one does, or there are none."""
     branches = getattr(error.kind, "context", ())
     return [branch[0] for branch in branches] if all(branches) else []
 
@@ -135,7 +135,7 @@ _OF_ALL_ARGUMENTS = frozenset(
         "required", "then",
     }
 )  # fmt: skip
-"""What a schema says of its arguments together, which one of them alone need not fulfil."""
+"""Keywords of a schema about its arguments together, which one of them alone need not fulfil."""
 
 
 def _admits_null(about: Json) -> bool | None:

@@ -19,7 +19,7 @@ class Drifted(Exception):
 
 
 def taken_back(before: Json, after: Json, now: Json) -> Json:
-    """What is there now without the change from `before` to `after`; parts of all three may stand in it."""
+    """Take the change from `before` to `after` out of what is there now; parts of all three may stand in it."""
     return _taken_back("", before, after, now)
 
 

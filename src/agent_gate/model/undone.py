@@ -14,11 +14,11 @@ class Undone:
     call_id: str
     by: str
     status: str | None
-    """How `by` ended: `success` or `unknown`; None while it is under way."""
+    """The end of `by`: `success` or `unknown`; None while it is under way."""
 
     @property
     def problem(self) -> Problem:
-        """Why the call is not undone again."""
+        """Say why the call is not undone again."""
         if self.status == "success":
             detail = f"call `{self.call_id}` was undone already, by call `{self.by}`"
             return Problem(2002, detail, f"to take that back, revert `{self.by}`", "bind")

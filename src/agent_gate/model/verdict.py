@@ -41,7 +41,7 @@ class Reason(Struct, frozen=True):
 
 
 class Requirement(Struct, frozen=True):
-    """Who must agree before an ask becomes an act."""
+    """People who must agree before an ask becomes an act."""
 
     approver_roles: tuple[str, ...] = ()
     """Each of them must have all of these."""

@@ -1,1 +1,1 @@
-"""What binding finds in the world: files, names and programs, resolved once and held until they are used."""
+"""Resolution of files, names and programs: found once in the world and held until they are used."""

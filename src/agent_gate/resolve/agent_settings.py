@@ -1,4 +1,4 @@
-"""Where coding agents and MCP clients keep their hooks and settings: who writes there can leave the gate out."""
+"""Places where coding agents and MCP clients keep hooks and settings: who writes there can leave the gate out."""
 
 from __future__ import annotations
 

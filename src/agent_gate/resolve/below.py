@@ -1,4 +1,4 @@
-"""What lies below directories, and which of it is to be treated otherwise than what surrounds it."""
+"""Paths below directories, and those of them that are treated otherwise than what surrounds them."""
 
 from __future__ import annotations
 

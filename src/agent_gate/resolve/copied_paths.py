@@ -54,7 +54,7 @@ class CopiedPaths(PathResolver):
         return Target(real, "absent", descriptor, rest=tuple(rest), obstacle=obstacle, own=own)
 
     def _obstacle(self, path: str) -> str:
-        """Where a link leads to nothing, nothing is made in its place."""
+        """Make nothing in the place of a link that leads to nothing."""
         folder, name = os.path.split(self._absolute(path).decode())
         named = f"{self._copies.real_name(folder).rstrip('/')}/{name}"
         return "is a link to something that does not exist" if self._copies.host(named) is not None else ""

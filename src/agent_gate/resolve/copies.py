@@ -31,7 +31,7 @@ class Copies:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a place for them yet; until then all is as on the disk."""
+        """True once there is a place for them; until then all is as on the disk."""
         return bool(self._top)
 
     def open(self, place: str) -> None:
@@ -52,7 +52,7 @@ class Copies:
         return _lstat(host) if host is not None else None
 
     def host(self, path: str) -> str | None:
-        """Where that really stands which a simulation finds at a path without links; None where nothing does.
+        """Find where that really stands which a simulation has at a path without links; None where nothing does.
 
         A directory that is on the disk and in the copies stands in the copies: see `sources`.
         """
@@ -67,12 +67,12 @@ class Copies:
         return (path, host) if is_below and _is_directory(_lstat(host)) else (host,)
 
     def names(self, path: str) -> list[str]:
-        """What a directory holds."""
+        """List a directory."""
         found = {name for source in self.sources(path) for name in os.listdir(source)}
         return sorted(name for name in found if self.host(f"{path.rstrip('/')}/{name}") is not None)
 
     def _look(self, path: str) -> tuple[str | None, bool]:
-        """Where it stands, and whether what the disk has there is hidden."""
+        """Its real place, and whether what the disk has there is hidden."""
         above, is_hidden = self._top, False
         names = [name for name in path.split("/") if name] if self._top else []
         for at, name in enumerate(names, 1):
@@ -128,7 +128,7 @@ class Copies:
         os.chmod(above, stat.S_IMODE(before.st_mode) if before is not None else _FILE_MODE & ~_umask())
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """What a command wrote; its files are taken from where they are. May wait for a disk."""
+        """Take in what a command wrote; its files are taken from where they are. May wait for a disk."""
         for change in sorted(changes, key=lambda change: change.path):
             after = change.after
             if after is None:

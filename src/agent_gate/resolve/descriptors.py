@@ -35,7 +35,7 @@ class Descriptor:
         os.close(self.number)
 
     def __del__(self) -> None:
-        """What a thread opened for a call that nobody waits for any more is not leaked."""
+        """Close what a thread opened for a call that nobody waits for any more."""
         if self._users:
             self._users = 0
             os.close(self.number)

@@ -1,4 +1,4 @@
-"""What is done to a judged file: through its descriptor, within bounds, and taken back where it fails half-way."""
+"""Acts on a judged file: through its descriptor, within bounds, and taken back where they fail half-way."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def _moved(target: Target) -> ToolError:
 
 @contextmanager
 def _told(target: Target, done: str) -> Iterator[None]:
-    """What the system says, in the words of the gate."""
+    """Say an error of the system in the words of the gate."""
     try:
         yield
     except GateError:

@@ -1,4 +1,4 @@
-"""Where a path leads when its symbolic links are followed, by whoever knows what each of them says."""
+"""Follows the symbolic links of a path, asking whoever knows what each of them says."""
 
 from __future__ import annotations
 

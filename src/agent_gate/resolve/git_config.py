@@ -31,7 +31,7 @@ class Unreadable(Exception):
 
 
 def read_settings(content: bytes) -> Iterator[Setting]:
-    """What a file says; raises Unreadable at the first thing that git might take another way."""
+    """Parse a file; raises Unreadable at the first thing that git might take another way."""
     if len(content) > CONFIG_BYTES_MAX:
         raise Unreadable("it is too long to be read")
     if content.startswith(b"\xef\xbb\xbf") or b"\0" in content:

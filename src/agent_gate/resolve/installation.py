@@ -1,4 +1,4 @@
-"""What the gate itself runs from: its package, and the environment that the package is installed in."""
+"""The files that the gate itself runs from: its package, and the environment that the package is installed in."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def _packages() -> tuple[str, ...]:
 
 
 def _holds(directory: str, working_dir: str) -> bool:
-    """Whether all that an agent works on lies there: protecting that would leave it nothing to write."""
+    """Tell whether all that an agent works on lies there: protecting that would leave it nothing to write."""
     return f"{working_dir}/".startswith(f"{directory}/")

@@ -31,7 +31,7 @@ def state_directory() -> str:
 
 
 def noted() -> tuple[Noted, ...]:
-    """What is on the list; nothing where there is none."""
+    """Read the list; nothing where there is none."""
     directory = state_directory()
     if not directory:
         return ()

@@ -64,7 +64,7 @@ def _syscall() -> ctypes._NamedFuncPointer:
 
 @cache
 def is_available() -> bool:
-    """Whether this kernel has it, and nothing such as a container's filter takes it away."""
+    """Tell whether this kernel has it, and nothing such as a container's filter takes it away."""
     return _works(_WAITING)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 FRESH_S = 1.0
-"""How old the list may be for a file that has one name; one with several names could have got them just now."""
+"""Age that the list may have for a file with one name; one with several names could have got them just now."""
 FILES_MAX = 10_000
 
 
@@ -27,7 +27,7 @@ class OwnFiles:
         return None if own == name else own
 
     def any_linked(self) -> bool:
-        """Whether one of them has a second name somewhere, as it is now."""
+        """Tell whether one of them has a second name somewhere, as it is now."""
         self._look()
         return self._linked
 

@@ -12,7 +12,7 @@ from agent_gate.resolve.ownership import Own
 from agent_gate.resolve.workplace import NAMES, kind_of_text
 
 FRESH_S = 1.0
-"""How old what was found may be."""
+"""Age that a finding may have."""
 
 
 class OwnWatch(OwnFiles):

@@ -1,4 +1,4 @@
-"""Which files are the gate's own: the one list that every door protects."""
+"""The gate's own files: the one list that every door protects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What one start of the gate names, by absolute paths: the directory of the process may change later."""
+    """Paths that one start of the gate names, absolute: the directory of the process may change later."""
 
     working_dir: str
     ledgers: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Own(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What a configuration names beside itself."""
+    """List what a configuration names beside itself."""
 
     secret: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ _SLASH = ord("/")
 
 
 class Target(NamedTuple):
-    """What a path leads to, held open until released; of something absent, the directory that is nearest to it."""
+    """A resolved path, held open until released; of something absent, the directory that is nearest to it."""
 
     path: str
     """The real name, or the one that it would have."""
@@ -41,15 +41,15 @@ class Target(NamedTuple):
     descriptor: Descriptor
     status: os.stat_result | None = None
     rest: tuple[str, ...] = ()
-    """What is not there: the names of directories, and last that of the file."""
+    """Names that are not there: of directories, and last that of the file."""
     obstacle: str = ""
-    """Why it is absent for good: nothing can be made there either."""
+    """The reason why it is absent for good: nothing can be made there either."""
     same_as: str | None = None
     """The file of the gate's own that this is another name of."""
     own: str = ""
     """`secret` or `protected` where it is one of the gate's own files."""
     copy: str = ""
-    """Where it stands, if a simulation has made it."""
+    """Its real place, if a simulation has made it."""
 
     @property
     def identity(self) -> dict[str, Json]:
@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
     @property
     def found(self) -> dict[str, Json]:
-        """What the guard wants to know besides the name."""
+        """Facts that the guard wants to know besides the name."""
         seen: dict[str, Json] = {"type": self.kind}
         if self.status is not None:
             seen["size"] = self.status.st_size
@@ -89,7 +89,7 @@ class PathResolver:
         self._at_once = not self._walks and openat2.is_available_at_once()
 
     def resolve_at_once(self, path: str) -> Target | None:
-        """What exists and can be found without waiting for a disk; None for all else."""
+        """Resolve what exists and can be found without waiting for a disk; None for all else."""
         if not self._at_once:
             return None
         try:
@@ -152,7 +152,7 @@ class PathResolver:
 
 
 def _refuse_malformed(path: str, encoded: bytes) -> None:
-    """What no file can be called, whatever the world is like."""
+    """Refuse what no file can be called, whatever the world is like."""
     if not encoded or b"\0" in encoded:
         raise ToolError(f"the path {'holds a NUL' if path else 'is empty'}", code=2002, suggestion="name a file")
     if len(encoded) > PATH_BYTES_MAX:
@@ -178,7 +178,7 @@ def _name_of(path: str, number: int, walked: Walked | None) -> str:
 
 
 def _is_at(name: str, status: os.stat_result) -> bool:
-    """Whether a name that looks like a deleted file's is really that of this one."""
+    """Tell whether a name that looks like a deleted file's is really that of this one."""
     try:
         return os.path.samestat(os.stat(name, follow_symlinks=False), status)
     except OSError:

@@ -33,7 +33,7 @@ class Executable(NamedTuple):
 
 
 class NotFound(Exception):
-    """Why a name leads to no program that may be started."""
+    """Explain why a name leads to no program that may be started."""
 
 
 def find_program(given: str, trusted_dirs: Sequence[str]) -> Executable:

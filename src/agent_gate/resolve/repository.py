@@ -23,7 +23,7 @@ class Repository:
     top: str
     """The work tree."""
     directories: tuple[str, ...]
-    """Where it keeps its own things: the git directory and, for a worktree, the one that it shares."""
+    """Directories of its own things: the git directory and, for a worktree, the one that it shares."""
 
     @property
     def tops(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class Repository:
             yield from (Path(folder, "config"), Path(folder, "config.worktree"))
 
     def borrows(self) -> bool:
-        """Whether it takes objects from another repository."""
+        """True where it takes objects from another repository."""
         return any(os.path.exists(f"{folder}/objects/info/alternates") for folder in self.directories)
 
 
@@ -83,7 +83,7 @@ def _names_top(setting: Setting, config: Path, repository: Repository) -> bool:
 
 
 def tells_credentials(repository: Repository) -> bool:
-    """Whether an address in its settings holds a user, and so perhaps a password."""
+    """Tell whether an address in its settings holds a user, and so perhaps a password."""
     for config in repository.configs():
         try:
             settings = _settings(config)

@@ -103,7 +103,7 @@ class Restoring:
         self._holding, self._call_id, self._undoing, self._bytes_max = holding, call_id, undoing, bytes_max
 
     async def keep(self, _: BoundCall) -> bytes | None:
-        """What is there now, after it was seen to be what the call left."""
+        """Return what is there now, after it was seen to be what the call left."""
         holding, undoing = self._holding, self._undoing
         if isinstance(undoing, Create):
             if holding.target.kind != "absent":

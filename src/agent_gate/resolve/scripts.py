@@ -1,4 +1,4 @@
-"""What a program that is a script needs besides itself: its interpreter, and of a Python its packages and library."""
+"""Needs of a program that is a script: its interpreter, and of a Python its packages and library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Shown to every command."""
 _HEAD_BYTES = 4_096
 _BY_SHELL = re.compile(r"'''exec' (?P<path>\"[^\"]+\"|\S+)")
-"""How installers write a path that is too long for the first line, or that has a blank in it."""
+"""The form in which installers write a path that is too long for the first line, or that has a blank in it."""
 _PYTHON = re.compile(r"python[0-9.]*")
 _VERSION = re.compile(r"^version(?:_info)?\s*=\s*(\d+\.\d+)", re.MULTILINE)
 
@@ -26,9 +26,9 @@ class Need(NamedTuple):
     """A path that must be seen for a script to run."""
 
     name: str
-    """What it is to people."""
+    """Its name for people."""
     path: str
-    """Who may see this sees it; of a symbolic link, the directory that it stands in."""
+    """The path whose visibility decides; of a symbolic link, the directory that it stands in."""
     allow: str
     """A pattern that lets it be seen."""
 

@@ -1,4 +1,4 @@
-"""Where a gate stands, looked up once when a policy comes into force: real paths instead of names."""
+"""Surroundings of a gate, looked up once when a policy comes into force: real paths instead of names."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def encoding_named(name: str) -> str:
 
 
 def as_bytes(content: str, encoding: str) -> bytes:
-    """What a text is in a file; `base64` stands for bytes that are no text."""
+    """Encode a text as a file has it; `base64` stands for bytes that are no text."""
     if encoding == BASE64:
         try:
             return base64.b64decode(content, validate=True)

@@ -43,7 +43,7 @@ def first_unshown(
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
-    """What the gate cannot list, the program cannot either: it runs as the same user."""
+    """Pass over what the gate cannot list: the program, which runs as the same user, cannot either."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)

@@ -26,9 +26,9 @@ class Walked:
     rest: tuple[str, ...] = ()
     """Names that lead on from it; links among those that were passed are already replaced by where they lead."""
     error: int = 0
-    """Why it went no further."""
+    """The reason why it went no further."""
     by_link: bool = False
-    """Whether the last name of the path is a link that leads to nothing."""
+    """True where the last name of the path is a link that leads to nothing."""
 
 
 def walk(path: str) -> Walked:

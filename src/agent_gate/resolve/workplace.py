@@ -1,4 +1,4 @@
-"""What lies in a working directory and is the gate's: ledgers, configurations and policies, of whichever start."""
+"""Files of gates in a working directory: ledgers, configurations and policies, of whichever start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_gate.model.tool import Json
 NAMES = ("config.yaml", "policy.yaml", "permissions.yaml")
 _SQLITE = b"SQLite format 3\0"
 _SCHEMA_BYTES = 524_288
-"""How far into a database its schema reaches: the tables are made before they are filled."""
+"""Bytes into a database that its schema may reach: the tables are made before they are filled."""
 _OF_A_LEDGER = (b"CREATE TABLE entries (", b"prev_hash")
 _SETTLED_NS = 1_000_000_000
 """A clock of a file system may stand still for some milliseconds: what changed just now is looked at again."""
@@ -36,7 +36,7 @@ class Found(NamedTuple):
 
 
 def look_into(directory: str) -> Found:
-    """What is there now; looked at again only when something there has changed."""
+    """Find what is there now; looked at again only when something there has changed."""
     stamp = _stamp(directory)
     return _looked(directory, stamp) if stamp else _look(directory)
 
@@ -83,8 +83,8 @@ def _ledgers(directory: str) -> Iterator[str]:
     databases = {name for name in names if name.endswith(".db")}
     likely_first = sorted(databases | stems - {""}, key=lambda stem: stem not in stems)
     for stem in likely_first[:OWN_DATABASES_MAX]:
-        side_tables = [stem + end in names for end in ends]
-        if all(side_tables) or _is_ledger(f"{directory}/{stem}", is_known=any(side_tables)):
+        neighbours = [stem + end in names for end in ends]
+        if all(neighbours) or _is_ledger(f"{directory}/{stem}", is_known=any(neighbours)):
             yield f"{directory}/{stem}"
 
 

@@ -41,7 +41,7 @@ class Holding:
         return visible(self.target.path)
 
     async def lock(self, look: Callable[[OpenFile], Seen], *, append: bool = False) -> Seen:
-        """What `look` sees of the file once it is locked.
+        """The file as `look` sees it once it is locked.
 
         The thread is given back while somebody else has the lock: who has it may need one to finish.
         """

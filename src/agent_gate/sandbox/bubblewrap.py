@@ -65,7 +65,7 @@ class Bubblewrap:
 
     @property
     def layers(self) -> bool:
-        """Whether it can let a command write into layers that are thrown away."""
+        """True where it can let a command write into layers that are thrown away."""
         return "--overlay" in options_of(self.bwrap)
 
     def wrap(self, command: Command) -> Launch:
@@ -135,7 +135,7 @@ def _system() -> Iterator[str]:
 
 
 def _names_of_nobody(command: Command, launch: Launch) -> Iterator[str]:
-    """Who the command is; where it is shown the machine's own file, nothing could be laid upon this one."""
+    """Entry that says who the command is; where the machine's own file is shown, nothing could be laid upon it."""
     shown = {place.path for place in command.view.places}
     for path, data in _OF_NOBODY.items():
         if path not in shown:

@@ -46,7 +46,7 @@ class Child:
         self._process.kill()
 
     def close(self) -> None:
-        """When it has ended."""
+        """Wait until it has ended."""
         os.close(self.handle)
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
@@ -65,6 +65,6 @@ async def readable(number: int) -> None:
 
 
 async def read_some(number: int) -> bytes:
-    """What there is; nothing at the end."""
+    """Read what there is; nothing at the end."""
     await readable(number)
     return os.read(number, SHELL_CHUNK_BYTES)

@@ -1,4 +1,4 @@
-"""Which sandbox this machine offers: each is tried before it is trusted."""
+"""Choice of the sandbox: each that this machine offers is tried before it is trusted."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Choice:
         self._scratch: dict[str, ScratchPlaces] = {}
 
     async def scratch(self, sandbox: Sandbox, writable: Sequence[str]) -> str:
-        """Where layers of commands may lie; ToolError 2006 where nowhere."""
+        """Find a place for the layers of commands; ToolError 2006 where there is none."""
         if sandbox.name not in self._scratch:
             self._scratch[sandbox.name] = ScratchPlaces(partial(_layered_trial, sandbox))
         async with self._trying:
             return await self._scratch[sandbox.name].pick(writable)
 
     async def place_for_copies(self, writable: Sequence[str]) -> str:
-        """Where a simulation may keep files: beside the layers of its commands, if there can be any."""
+        """Find a place for a simulation's files: beside the layers of its commands, if there can be any."""
         sandbox = await self.pick("auto")
         if sandbox is None or not sandbox.layers:
             return tempfile.gettempdir()
@@ -93,7 +93,7 @@ async def _first_that_works() -> Sandbox | None:
 
 
 async def probe() -> list[Offer]:
-    """What this machine offers for `shell.run`, each tried."""
+    """The sandboxes that this machine offers for `shell.run`, each tried."""
     offers = [await _try(offer) for offer in _offers()]
     return [*offers, await _layers(offers), _process_bound()]
 
@@ -134,7 +134,7 @@ async def _trial(
     view: View | None = None,
     ready: Callable[[Command], Command] = lambda command: command,
 ) -> str:
-    """What went wrong with a harmless command."""
+    """Run a harmless command and tell what went wrong with it."""
     program, descriptor = _program(argv[0]), -1
     try:
         descriptor = os.open(program, os.O_PATH | os.O_CLOEXEC)
@@ -156,7 +156,7 @@ def _program(name: str) -> str:
 
 
 async def _layers(offers: Iterable[Offer]) -> Offer:
-    """Whether what a command writes can be judged before it counts: tried with one that writes."""
+    """Try with a command that writes: can its writes be judged before they count?"""
     name, advice = "layers", "install bubblewrap 0.11 or newer; until then commands that write need `writes: direct`"
     sandbox = next((offer.sandbox for offer in offers if offer.works and offer.sandbox), None)
     if sandbox is None or not sandbox.layers:

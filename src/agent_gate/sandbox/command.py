@@ -1,4 +1,4 @@
-"""What is to be run, and what it is to see of the world while it runs."""
+"""A command to be run, and the part of the world that it sees while it runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Place:
     access: Access
     is_directory: bool
     descriptor: int | None = None
-    """Where it was judged as a descriptor, that very thing is what is shown."""
+    """An open descriptor, where it was judged as one: that very thing is shown."""
     sources: tuple[str, ...] = ()
-    """What it is made of, the lowest first, where that is not what stands at its path: in a simulation."""
+    """Its parts, the lowest first, where they are not what stands at its path: in a simulation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Command:
     starts_programs: bool = False
     """Otherwise the kernel refuses it another process."""
     layers: Mapping[str, str] = field(default_factory=dict)
-    """Where, by directory, what it writes goes instead."""
+    """Directories that take its writes instead, by the directory that it writes to."""
     scratch: str = ""
     """The directory that all of its layers lie in."""
     follows: bool = False
@@ -73,7 +73,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How a command ended by itself; killed by signal N is 128 + N, as shells have it."""
+    """The end of a command that ended by itself; killed by signal N is 128 + N, as shells have it."""
 
     return_code: int
     stdout: bytes

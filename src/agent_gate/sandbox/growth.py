@@ -1,4 +1,4 @@
-"""What a command writes into its layers, watched while it runs: layers may lie in memory, where no quota holds."""
+"""Watches what a command writes into its layers while it runs: layers may lie in memory, where no quota holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SLACK_BYTES = 67_108_864
 OVER_BYTES = 8_388_608
 """So much more is no reason to end a command: what it wrote is measured exactly when it has ended."""
 _FILE_BYTES = 4_096
-"""What a file takes besides its content: a million empty ones are not nothing."""
+"""Bytes that a file takes besides its content: a million empty ones are not nothing."""
 
 
 class Growth:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Launch:
-    """What the outer process, which makes the sandbox, is started with."""
+    """Everything that the outer process, which makes the sandbox, is started with."""
 
     argv: tuple[str, ...] = ()
     lent: tuple[int, ...] = ()
@@ -18,7 +18,7 @@ class Launch:
     own: list[int] = field(default_factory=list)
     """Those that it inherits and that are closed here as soon as it has them."""
     reports: int = -1
-    """Where it says what it started and how that ended, one JSON object a line."""
+    """A descriptor on which it reports what it started and how that ended, one JSON object a line."""
     starts_on: int = -1
     """The command begins when `starts_with` is written there; where this is closed before, it never begins."""
     starts_with: bytes = b"+"
@@ -28,9 +28,9 @@ class Launch:
     scratch: str = ""
     """A directory for the command's temporary files, removed with the launch."""
     tells_pid: bool = False
-    """Whether it reports the first process inside, with whose end all others end; otherwise it adopts and ends them."""
+    """True where it reports the first process inside, with whose end all others end; else it adopts and ends them."""
     besides: int = 1
-    """How many processes below the outer one are not the command's, besides its first one."""
+    """Number of processes below the outer one that are not the command's, besides its first one."""
 
     @property
     def inherited(self) -> tuple[int, ...]:

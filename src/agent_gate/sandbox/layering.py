@@ -13,7 +13,7 @@ from agent_gate.model.visible import visible
 from agent_gate.sandbox.command import Access, Command, Place
 
 UPPER, WORK, COPY = "upper", "work", "copy"
-"""What a layer is made of: two directories that lie over a directory, or the copy of a single file."""
+"""The parts of a layer: two directories that lie over a directory, or the copy of a single file."""
 
 
 def in_layers(command: Command, scratch: str) -> Command:

@@ -10,7 +10,7 @@ from agent_gate.model.limits import SHELL_OPEN_FILES_MAX
 from agent_gate.sandbox.command import Limits
 
 SET_UP_BYTES = 4_096
-"""What bubblewrap writes under the same limits before the command begins: its files of users and groups."""
+"""Room for what bubblewrap writes under the same limits before the command begins: its files of users and groups."""
 
 
 def limit(pid: int, limits: Limits) -> None:

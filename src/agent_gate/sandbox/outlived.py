@@ -40,7 +40,7 @@ class Outlived:
                 self._survivor.send(LETS_GO + str(group).encode())
 
     def close(self) -> None:
-        """What is held still is ended."""
+        """End what is held still."""
         if self._survivor is not None:
             self._survivor.close()
             self._survivor = None

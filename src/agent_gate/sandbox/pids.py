@@ -35,7 +35,7 @@ class ProcessBound:
         (self._group / "cgroup.procs").write_text(str(pid))
 
     def close(self) -> None:
-        """When all of its processes have ended; the last may still be on its way."""
+        """Wait until all of its processes have ended; the last may still be on its way."""
         for _ in range(_REMOVE_TRIES_MAX):
             try:
                 self._group.rmdir()

@@ -24,7 +24,7 @@ from agent_gate.sandbox.pids import ProcessBound, place_for_bounds
 _START_TIMEOUT_S = 30.0
 _END_TIMEOUT_S = 5.0
 _NICE = 10
-"""What starts other programs does not take the gate its turn."""
+"""A pool of its own: starting other programs does not take the gate its turn."""
 
 
 async def run(command: Command, launch: Launch) -> Finished:
@@ -113,7 +113,7 @@ class _Running:
         return int(self._report("child-pid"))
 
     async def _last_words(self) -> str:
-        """What the outer process said before it ended without a report."""
+        """Collect what the outer process said before it ended without a report."""
         assert self._outer is not None
         said = b""
         while len(said) < SHELL_CHUNK_BYTES and (chunk := await read_some(self._outer.stderr)):

@@ -1,4 +1,4 @@
-"""Where the layers of commands lie: the first place that really takes them, outside of all that a command may write."""
+"""Places for the layers of commands: the first that really takes them, outside of all that a command may write."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ScratchPlaces:
 
 
 async def try_layers(place: str, trial: Trial) -> str:
-    """What is wrong with layers at a place; empty where nothing is."""
+    """Tell what is wrong with layers at a place; empty where nothing is."""
     with (
         tempfile.TemporaryDirectory(prefix=PREFIX) as real,
         tempfile.TemporaryDirectory(prefix=PREFIX, dir=place) as scratch,

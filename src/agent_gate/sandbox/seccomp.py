@@ -17,7 +17,7 @@ _CLONE_NAMESPACES = 0x7E02_0000
 _AF_UNIX = 1
 _TERMINAL_INJECTIONS = (0x5412, 0x541C)
 _LAST_KNOWN = 462
-"""What a later kernel adds is answered as if this one did not have it."""
+"""The answer to a call that a later kernel adds: as if this one did not have it."""
 
 _ARCHITECTURES: Mapping[str, tuple[int, int]] = {
     "x86_64": (0xC000_003E, 0),

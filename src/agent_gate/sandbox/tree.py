@@ -40,7 +40,7 @@ def _children(pid: int) -> list[int]:
 
 
 def measure(pid: int, processes_max: int) -> Size:
-    """What the processes below this one take; it stops counting where there are too many."""
+    """Measure what the processes below this one take; stop counting where there are too many."""
     processes = memory = written = 0
     for child in descendants(pid):
         processes += 1
@@ -53,7 +53,7 @@ def measure(pid: int, processes_max: int) -> Size:
 
 
 def _written(pid: int) -> int:
-    """What a process, and those of its children that have ended, sent to disks."""
+    """Bytes that a process, and those of its children that have ended, sent to disks."""
     for line in Path(f"/proc/{pid}/io").read_text().splitlines():
         if line.startswith("write_bytes:"):
             return int(line.partition(":")[2])

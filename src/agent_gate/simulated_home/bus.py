@@ -23,7 +23,7 @@ class Event:
     fired_at: float
     origin: str = "LOCAL"
     new_state: State | None = None
-    """What a state_changed event is about, where the entity is not gone."""
+    """The entity of a state_changed event, where it is not gone."""
 
     @cached_property
     def message(self) -> bytes:

@@ -24,7 +24,7 @@ async def call_service(
     *,
     wants_response: bool = False,
 ) -> Json:
-    """What the service answers; `data` holds the target too, side by side with the fields."""
+    """Call the service; `data` holds the target too, side by side with the fields."""
     service = home.services.get((domain.lower(), name.lower()))
     if service is None:
         raise NotFound(domain, name)

@@ -34,7 +34,7 @@ OPEN_EVENTS = {
     "state_changed",
     "themes_updated",
 }
-"""What somebody may subscribe to who is no admin."""
+"""Events to which somebody may subscribe who is no admin."""
 
 
 def take(session: Session, message: Message) -> bool:

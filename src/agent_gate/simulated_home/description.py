@@ -1,4 +1,4 @@
-"""How the home describes itself: its configuration, its services, and their words."""
+"""Description of the home: its configuration, its services, and their words."""
 
 from __future__ import annotations
 

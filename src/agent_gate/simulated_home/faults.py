@@ -1,4 +1,4 @@
-"""How a simulated service says no, each kind as the real server tells it.
+"""Faults of a simulated service, each kind as the real server tells it.
 
 ServiceError
 ├── NotFound          not_found, 400

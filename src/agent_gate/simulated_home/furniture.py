@@ -1,4 +1,4 @@
-"""What stands in the home when nothing else is said; ids and states are those of Home Assistant's demo."""
+"""Furniture of the home when nothing else is said; ids and states are those of Home Assistant's demo."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class SimulatedHome(Household):
         self.users = Users((self.owner, self.limited, self.readonly))
         self.life = Life(self)
         self.scenes: dict[str, Mapping[str, Mapping[str, Json]]] = dict(furniture.SCENES)
-        """What each scene sets, by entity."""
+        """States that each scene sets, by entity."""
         self.scripts: dict[str, Callable[[Call], Awaitable[Json]]] = dict(furniture.SCRIPTS)
         self.phones = {name: Phone(name, user.id) for name, user in self._phone_users().items()}
         self.services: dict[tuple[str, str], Service] = {}
@@ -69,9 +69,9 @@ class SimulatedHome(Household):
         self.calls: list[Made] = []
         """Every call that was carried out, the newest last."""
         self.memory: dict[str, dict[str, Json]] = {}
-        """What a device remembers while it is off."""
+        """Attributes that a device remembers while it is off."""
         self.lock_s, self.cover_s, self.slow_script_s = 0.0, 0.02, 12.0
-        """How long a lock turns, a cover moves, and `script.slow` takes."""
+        """Seconds that a lock turns, a cover moves, and `script.slow` takes."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property

@@ -1,4 +1,4 @@
-"""What is in a simulated home: states and registries, and the events of their changes."""
+"""Contents of a simulated home: states and registries, and the events of their changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Household:
         self.registries = Registries(areas, devices, entries)
         self.recorder = Recorder(self)
         self._lasting: dict[str, None] = {}
-        """What a restart brings back, in order."""
+        """Things that a restart brings back, in order."""
         for entity_id, (state, attributes) in entities.items():
             self.set_state(entity_id, state, attributes)
 
@@ -49,7 +49,7 @@ class Household:
             self.bus.fire("state_changed", data, self.context())
 
     def write(self, entity_id: str, state: str, attributes: Mapping[str, Json], context: Context) -> None:
-        """What is the same as before is not written, and nobody is told of it."""
+        """Write a state; one that is the same as before is not written, and nobody is told of it."""
         before = self.states.get(entity_id)
         if before and before.state == state and before.attributes == attributes:
             return

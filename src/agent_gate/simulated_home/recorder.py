@@ -1,4 +1,4 @@
-"""What was: rows of states by entity, and statistics by the hour."""
+"""Recorder of the past: rows of states by entity, and statistics by the hour."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Recorder:
                 yield row
 
     def listed(self) -> list[Json]:
-        """What there are statistics of, whether or not they have rows."""
+        """List what there are statistics of, whether or not they have rows."""
         return [
             {
                 "statistic_id": one,

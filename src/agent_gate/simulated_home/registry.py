@@ -98,7 +98,7 @@ class Registries:
         self.entries = {entry.entity_id: entry for entry in entries}
 
     def in_area(self, area_id: str) -> set[str]:
-        """What the registry puts there, by itself or through its device."""
+        """Entities that the registry puts there, by themselves or through their devices."""
         return {entry.entity_id for entry in self.entries.values() if self.area_of(entry) == area_id}
 
     def of_device(self, device_id: str) -> set[str]:

@@ -47,7 +47,7 @@ class Service:
     response: Response = "none"
     takes_anything: bool = False
     feature: int = 0
-    """What an entity must support, else it refuses."""
+    """Features that an entity must support, else it refuses."""
     is_for_admins: bool = False
     needs_control: bool = True
 

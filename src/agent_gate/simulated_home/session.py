@@ -146,7 +146,7 @@ class Session:
 
 
 def _misformed(message: Json) -> str:
-    """What the real server says of a first message that is no `auth`."""
+    """The real server's answer to a first message that is no `auth`."""
     if not isinstance(message, dict):
         return f"expected a dictionary. Got {message!r}"
     extra = [key for key in message if key not in ("type", "access_token", "api_password")]

@@ -20,7 +20,7 @@ class RenderError(Exception):
 
 
 class _Domain:
-    """What `states.light` gives: states by the second half of their ids."""
+    """Value of `states.light`: states by the second half of their ids."""
 
     def __init__(self, home: Household, domain: str) -> None:
         self._home, self._domain = home, domain

@@ -33,7 +33,7 @@ class User:
 
 
 class Users:
-    """Who may come in, by token; a revoked token is forgotten."""
+    """Find a user by token; a revoked token is forgotten."""
 
     def __init__(self, users: Iterable[User]) -> None:
         self._by_token = {user.token: user for user in users}

@@ -1,4 +1,4 @@
-"""Which headers of a request an approval rests on, and which of them are credentials that nobody is shown."""
+"""Headers of a request on which an approval rests, and those of them that are credentials which nobody is shown."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _FRAMING = (
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
     "transfer-encoding",
 )  # fmt: skip
-"""How one hop carries the message; authority and body are bound themselves."""
+"""Headers by which one hop carries the message; authority and body are bound themselves."""
 _OF_ONE_ATTEMPT = (
     "b3", "date", "sentry-trace", "traceparent", "tracestate", "uber-trace-id", "x-amzn-trace-id", "x-b3-flags",
     "x-b3-parentspanid", "x-b3-sampled", "x-b3-spanid", "x-b3-traceid", "x-cloud-trace-context", "x-correlation-id",
     "x-datadog-parent-id", "x-datadog-sampling-priority", "x-datadog-trace-id", "x-envoy-attempt-count",
     "x-envoy-expected-rq-timeout-ms", "x-ot-span-context", "x-request-id", "x-request-start",
 )  # fmt: skip
-"""When and where an attempt was made: another one for the same thing has others."""
+"""Headers of when and where an attempt was made: another one for the same thing has others."""
 NEVER_BOUND = frozenset(_FRAMING)
 UNBOUND = frozenset({*_FRAMING, *_OF_ONE_ATTEMPT})
-"""What an approval does not rest on unless the chain says so."""
+"""Headers on which an approval does not rest unless the chain says so."""
 
 _CREDENTIAL = re.compile(r"auth|cookie|token|secret|passw|api-?key|access-?key|session|signature|credential|jwt").search
 _BY_SHAPE = SecretScrub().prepare({"patterns": ["all"]})

@@ -113,7 +113,7 @@ def _preflight(settings: CorsSettings, context: RequestContext, origins: tuple[s
 
 
 def _marked(settings: CorsSettings, context: RequestContext) -> PolicyResult:
-    """What the server behind says of origins is taken off first: the chain alone speaks of them."""
+    """Take off what the server behind says of origins: the chain alone speaks of them."""
     origin = context.state.get(ORIGIN)
     off: list[Instruction] = [RemoveHeader(name) for name in _MARKS if name in context.headers]
     marks = _marks(settings, origin) if isinstance(origin, str) and settings.allows(origin) else {}

@@ -26,7 +26,7 @@ class _OfOnePhase(Policy[Settings]):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a header may go: one host, or every host below a name, by one scheme and port."""
+    """A destination of a header: one host, or every host below a name, by one scheme and port."""
 
     scheme: str
     host: str

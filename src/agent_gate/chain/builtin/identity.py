@@ -1,4 +1,4 @@
-"""Who sent a request: the credential as it came, and what later policies are told of it."""
+"""Identity of a request's sender: the credential as it came, and what later policies are told of it."""
 
 from __future__ import annotations
 

@@ -105,11 +105,11 @@ class KeySource:
         self._read_at = self._looked_at = float("-inf")
         self._asked_at = clock.monotonic()
         self._trouble = ""
-        """Why the last look found nothing."""
+        """The reason why the last look found nothing."""
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a token has needed it of late."""
+        """True where a token has needed it of late."""
         return self._clock.monotonic() - self._asked_at <= JWKS_STALE_S
 
     async def keys(self, kid: str | None) -> tuple[VerifyingKey, ...]:
@@ -175,7 +175,7 @@ class KeySource:
 
 
 async def fetched(url: str) -> bytes:
-    """What a URL answers: no redirects, no proxies of the environment, no more bytes than a key set has."""
+    """Fetch a URL: no redirects, no proxies of the environment, no more bytes than a key set has."""
     async with (
         httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=JWKS_TIMEOUT_S) as client,
         client.stream("GET", url, headers={"accept": "application/json", "accept-encoding": "identity"}) as response,

@@ -31,7 +31,7 @@ _TEXT = {"type": "string", "minLength": 1, "maxLength": 8192}
 
 
 class TokenRefused(Exception):
-    """Why a token is not taken; no word of it is the token's own."""
+    """The reason why a token is not taken; no word of it is the token's own."""
 
 
 @dataclass(frozen=True, slots=True)

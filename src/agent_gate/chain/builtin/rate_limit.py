@@ -28,7 +28,7 @@ class RateLimitSettings:
     interval_ns: int
     """Between two requests at the steady rate."""
     tolerance_ns: int
-    """How far ahead of the steady rate a caller may be."""
+    """Seconds by which a caller may be ahead of the steady rate."""
     by: str
     header: str
     ipv6_prefix: int
@@ -54,7 +54,7 @@ class RateLimit(Policy[RateLimitSettings]):
         self._clock, self._keys_max = clock, keys_max
         self._lock = threading.Lock()
         self._due_ns: dict[bytes, int] = {}
-        """When each caller would next be due at the steady rate."""
+        """Moments at which each caller would next be due at the steady rate."""
         self._swept_ns = -_NS
 
     def prepare(self, metadata: Mapping[str, Json]) -> RateLimitSettings:

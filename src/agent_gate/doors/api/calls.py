@@ -1,4 +1,4 @@
-"""What agents do: make calls and plans, try them, take them back, fetch what was reached while they were away."""
+"""Operations of agents: make calls and plans, try them, take them back, fetch outcomes reached while they were away."""
 
 from __future__ import annotations
 

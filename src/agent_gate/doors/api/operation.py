@@ -29,7 +29,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class Who(Enum):
-    """Whose token opens it."""
+    """The kind of token that opens it."""
 
     AGENT = "agents"
     APPROVER = "approvers"
@@ -76,18 +76,18 @@ class Operation:
     summary: str
     handler: Handler
     gives: Mapping[int, Schema]
-    """What a request that was taken is answered with, by status."""
+    """Answers to a request that was taken, by status."""
     description: str = ""
     path_fields: Mapping[str, Schema] = field(default_factory=dict)
     query: Mapping[str, Schema] = field(default_factory=dict)
     body: Schema | None = None
     body_required: bool = True
     refuses: Mapping[int, str] = field(default_factory=dict)
-    """Why it may be refused besides the reasons that every operation has, by status."""
+    """Reasons for which it may be refused besides those that every operation has, by status."""
     calls_a_tool: bool = False
-    """Whether an agent's request is a call of a tool that shows what is asked for; otherwise it needs leave to read."""
+    """True where an agent's request is a call of a tool that shows what is asked for; else it needs leave to read."""
     only_looks: bool = False
-    """Whether it shows something and changes nothing, though it is no GET."""
+    """True where it shows something and changes nothing, though it is no GET."""
 
     @cached_property
     def _wrong_query(self) -> Callable[[Json], str | None]:
@@ -120,7 +120,7 @@ class Operation:
         return await self.handler(asked)
 
     def _is_read_by(self, caller: Caller) -> bool:
-        """Whether it shows what no call has shown."""
+        """True where it shows what no call has shown."""
         if isinstance(caller, Agent):
             return self.method == "GET" and not self.calls_a_tool
         return self.method == "GET" or self.only_looks
@@ -147,11 +147,11 @@ class Operation:
 
 
 class NotThere(ToolError):
-    """What the path names does not exist, or is not the caller's to know."""
+    """Refuse what the path names: it does not exist, or is not the caller's to know."""
 
 
 class Conflict(ToolError):
-    """What is there does not allow it now."""
+    """Refuse what is there does not allow now."""
 
 
 def _typed(value: str, schema: Schema) -> Json:

@@ -1,4 +1,4 @@
-"""What has been: runs, entries and states, for an agent its own."""
+"""Operations on the past: runs, entries and states, for an agent its own."""
 
 from __future__ import annotations
 

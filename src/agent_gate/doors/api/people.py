@@ -1,4 +1,4 @@
-"""What approvers do: see questions, answer them, give and take back grants, stop everything, try the policy."""
+"""Operations of approvers: see questions, answer them, give and take back grants, stop everything, try the policy."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _STEPS_BETWEEN_LOOKS = 10_000
 
 
 class Reading:
-    """What every caller of one server shares, so that none can take all of its threads."""
+    """Threads that every caller of one server shares, so that none can take all of them."""
 
     def __init__(self, context: ServerContext) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""Who may read over the API: an agent by a call that is judged and recorded, a person by role."""
+"""Reading over the API: an agent reads by a call that is judged and recorded, a person by role."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GONE = 499
 
 
 async def refusal(asked: Asked, place: str) -> Response | None:
-    """Why what the request asks for is not shown; None where it is."""
+    """Say why what the request asks for is not shown; None where it is."""
     if isinstance(asked.caller, Approver):
         look(asked.context, asked.caller, DOOR, place)
         return None
@@ -35,7 +35,7 @@ async def refusal(asked: Asked, place: str) -> Response | None:
 
 
 async def state_read(asked: Asked, tool: str, args: Mapping[str, Json]) -> Outcome | Response:
-    """What an agent reads of a project's state, by the tool that shows it."""
+    """Read a project's state for an agent, by the tool that shows it."""
     agent = asked.caller
     assert isinstance(agent, Agent)
     return await reached_by(asked, CallRequest(agent, tool, args, asked.query["project"], door=DOOR))

@@ -114,7 +114,7 @@ def _place(text: str) -> int:
 
 
 def _can_undo(story: Story, registered: RegisteredTool | None) -> bool:
-    """Whether undoing could lead to anything; whether it may is for the gate to say."""
+    """Tell whether undoing could lead to anything; whether it may is for the gate to say."""
     if story.outcome is None or not story.outcome.ok:
         return False
     return story.outcome.snapshot_id is not None or (registered is not None and registered.undo is not None)

@@ -14,7 +14,7 @@ from agent_gate.history.inbox import Mark
 from agent_gate.model.limits import CONSOLE_STREAMS_MAX
 
 LOOK_AGAIN_S = 10.0
-"""How often the inbox is looked at though nothing was written: deadlines pass by themselves."""
+"""Seconds after which the inbox is looked at though nothing was written: deadlines pass by themselves."""
 GATHER_S = 0.1
 """Changes that come close together are one piece of news."""
 

@@ -1,4 +1,4 @@
-"""What every page of the console stands in: who looks at it, what a form must carry, how a page is answered."""
+"""The frame of every page of the console: who looks at it, what a form must carry, how a page is answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the gate is: its ledger, its policy, what is offered and who is there; and the verification of everything."""
+"""Page of the gate's health: its ledger, its policy, its tools, who is there; and the verification of everything."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Item:
 
     @property
     def obstacle(self) -> Problem | None:
-        """Why this person cannot answer it."""
+        """The reason why this person cannot answer it."""
         if self.approver.id in self.approved_by:
             return Problem(6003, "you have agreed already", "it waits for another person")
         return not_entitled(self.question, self.approver)

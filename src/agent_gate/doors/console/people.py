@@ -1,4 +1,4 @@
-"""What people have given and stopped: standing grants, and the switch that denies everything."""
+"""Pages of what people have given and stopped: standing grants, and the switch that denies everything."""
 
 from __future__ import annotations
 

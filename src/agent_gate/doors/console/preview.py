@@ -1,4 +1,4 @@
-"""What an approval would lead to, as far as it can be known before: a state's difference, or files on a copy."""
+"""Preview of what an approval would lead to, as far as that can be known: a state's difference, or files on a copy."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ ENTITIES_SHOWN_MAX = 20
 class Preview:
     text: str
     steps: Sequence[Step] = ()
-    """How the state would change."""
+    """Difference of the state."""
     changes: Sequence[Mapping[str, Any]] = ()
-    """How files would change."""
+    """Differences of files."""
     printed: Mapping[str, Any] | None = None
-    """What a command printed on the copy."""
+    """Output of a command that ran on the copy."""
     can_be_tried: bool = False
     is_warning: bool = False
 
@@ -93,7 +93,7 @@ def _told(outcome: Outcome, before: Any, effect: Effect, can_be_tried: bool) -> 
 
 
 def _of_entities(entities: Mapping[str, Mapping[str, str]]) -> str:
-    """What a call reaches in a home: how it is, and how it would be where that is known."""
+    """Show what a call reaches in a home: how it is, and how it would be where that is known."""
     told = [
         f"{name} is {one['now']} now" + (f", and would be {one['then']} again" if "then" in one else "")
         for name, one in entities.items()

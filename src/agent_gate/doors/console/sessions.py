@@ -1,4 +1,4 @@
-"""Who is signed in to the console: sessions that expire, are bounded in number, and live in this process alone."""
+"""Sessions of people at the console: they expire, are bounded in number, and live in this process alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_gate.model.limits import (
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What became of the last thing that somebody did, told on the next page."""
+    """The result of the last thing that somebody did, told on the next page."""
 
     text: str
     kind: str = "done"
@@ -40,7 +40,7 @@ class Session:
         return now - self.seen_at > CONSOLE_SESSION_IDLE_S or now - self.began_at > CONSOLE_SESSION_S
 
     def sent_from_here(self, token: str) -> bool:
-        """Whether a form carries the token of this session."""
+        """Tell whether a form carries the token of this session."""
         return compare_digest(_digest(token), _digest(self.csrf_token))
 
     def tell(self, notice: Notice) -> None:

@@ -1,4 +1,4 @@
-"""How values look on a page: agents' text that can hide nothing, JSON, differences, times."""
+"""Values as a page shows them: agents' text that can hide nothing, JSON, differences, times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ABSENT = object()
 
 
 class Room:
-    """How much text of agents one page still takes; the rest is shown on request."""
+    """Characters of agents' text that one page still takes; the rest is shown on request."""
 
     def __init__(self, chars: int = CONSOLE_PAGE_CHARS_MAX) -> None:
         self._chars = chars
@@ -72,7 +72,7 @@ def more(chars: int, left_out: int, rest: str) -> Markup:
 
 
 def as_typed(text: str) -> Markup:
-    """What a person typed, to be gone on with: its blanks, tabs and breaks stay what they are."""
+    """Keep what a person typed as it is, to be gone on with: blanks, tabs and breaks stay."""
     return escape("".join(one if one in "\n\t\r" or not is_invisible(one) else written_out(one) for one in text))
 
 

@@ -12,7 +12,7 @@ from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import TOKEN_CHARS_MAX
 
 SAME_SITE = ("same-origin", "none")
-"""What a browser says of a form of ours; older ones say nothing, and are held by Origin alone."""
+"""Values by which a browser says that a form is ours; older ones say nothing, and are held by Origin alone."""
 
 
 class SignIn:

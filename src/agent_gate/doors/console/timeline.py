@@ -25,7 +25,7 @@ _STEPS_BETWEEN_LOOKS = 10_000
 class Found:
     lines: list[AuditLine]
     older: str = ""
-    """Where the list goes on."""
+    """Address at which the list goes on."""
 
 
 async def show(visit: Visit) -> Response:

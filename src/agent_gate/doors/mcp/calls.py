@@ -23,7 +23,7 @@ Progress: TypeAlias = Callable[[float, float, str], Awaitable[None]]
 """Tells the client how long it has been waited, of how long at most, and for what."""
 
 NEWS_WAIT_S = 1.0
-"""How often a call of another process is looked at."""
+"""Seconds between two looks at a call of another process."""
 ELSEWHERE = Problem(2007, "the call is under way", "ask again in a moment")
 
 
@@ -75,7 +75,7 @@ class Calls:
         return outcome
 
     async def result(self, call_id: str, progress: Progress | None = None) -> Outcome:
-        """What became of an earlier call of this agent, or why it is not shown; ToolError where it has none such."""
+        """Tell what became of an earlier call of this agent, or why it is not shown; ToolError where it has none."""
         leave = await self.gate.submit(leave_to_read(self.agent, f"/calls/{call_id}", project=self._project))
         if not leave.ok:
             return leave

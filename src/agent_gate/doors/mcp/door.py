@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 Context: TypeAlias = ServerRequestContext[Any, Any]
 
 REQUEST_ID, CONFIRMED = "agent-gate/request_id", "agent-gate/confirmed"
-"""What a client may say of a call under `_meta`."""
+"""Fields that a client may send with a call under `_meta`."""
 INSTRUCTIONS = (
     "Every call goes through agent-gate: it is judged by a policy, and written down. A denial says why, and what would"
     " change it; do not try to get round it. Where a call is pending approval, a person has been asked: go on with"
@@ -79,7 +79,7 @@ class McpDoor:
         )
 
     def close(self) -> None:
-        """Who waits for a person is answered now."""
+        """Answer now whoever waits for a person."""
         self._calls.ending.set()
 
     @asynccontextmanager
@@ -167,7 +167,7 @@ def _progress_of(context: Context) -> Progress | None:
 
 
 def _said(context: Context, key: str, kind: type) -> Any:
-    """What the client says under `_meta`; None where it says nothing."""
+    """Read what the client says under `_meta`; None where it says nothing."""
     value = (context.meta or {}).get(key)
     if value is not None and type(value) is not kind:
         raise MCPError(INVALID_PARAMS, f"_meta[{key!r}] must be {'a text' if kind is str else 'true or false'}")

@@ -27,9 +27,9 @@ class LeftOpen:
     request_id: str
     wish: str
     ends_at: float
-    """When its question does, by the clock that nobody can set."""
+    """The end of its question, by the clock that nobody can set."""
     followed: bool = False
-    """Whether somebody waits for it here: then the same call is another one."""
+    """True while somebody waits for it here: then the same call is another one."""
 
 
 class LeftOpenCalls:
@@ -48,7 +48,7 @@ class LeftOpenCalls:
         return f"mcp-{wish}-{self._gate.ids.new()}"
 
     async def look_back(self) -> None:
-        """What an earlier process left: questions that are still open, and outcomes that nobody has taken."""
+        """Find what an earlier process left: questions that are still open, and outcomes that nobody has taken."""
         for question in await self._gate.ledger.unsettled_questions():
             if question.agent_id == self._agent.id:
                 self._remember(question.call_id, question.request_id, question.left_s(self._gate.clock))
@@ -66,7 +66,7 @@ class LeftOpenCalls:
         return found
 
     async def _remember_settled(self, call_id: str) -> bool:
-        """Whether somebody may still come for it: nobody was asked, or the deadline has passed, where not."""
+        """Tell whether somebody may still come for it: not where nobody was asked, or the deadline has passed."""
         entries = await self._gate.ledger.entries_of(call_id)
         held = [restore(entry.body) for entry in entries if entry.kind == "held" and entry.body]
         left_s = epoch(held[-1]["expires_at"]) - self._gate.clock.now() if held else 0.0

@@ -44,7 +44,7 @@ def _text(outcome: Outcome) -> str:
 
 
 def asked(question: Question, approved_by: Sequence[str], approvers: Sequence[Approver]) -> str:
-    """What is asked, until when, who can answer, and how to come back."""
+    """Say what is asked, until when, who can answer, and how to come back."""
     wanted = ", ".join(shown(signature) for signature in question.signatures[:_SIGNATURES_SHOWN_MAX])
     further = len(question.signatures) - _SIGNATURES_SHOWN_MAX
     reasons = "; ".join(text for reason in question.reasons if (text := reason.get("text") or reason.get("rule")))
@@ -61,7 +61,7 @@ def asked(question: Question, approved_by: Sequence[str], approvers: Sequence[Ap
 
 
 def agreed(approved_by: Sequence[str]) -> str:
-    """How to come back for what a person has agreed to: the process that was to perform it may be gone."""
+    """Tell how to come back for what a person has agreed to: the process that was to perform it may be gone."""
     names = ", ".join(approved_by)
     return one_line(f"approved by {names}: make the same call again, with the same arguments, to get its outcome")
 

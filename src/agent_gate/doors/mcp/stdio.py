@@ -154,7 +154,7 @@ class Conversation:
 
 
 def message_in(line: bytes | TooLong) -> JSONRPCMessage:
-    """What a line says, read as strictly as at every door."""
+    """Parse a line as strictly as at every door."""
     if isinstance(line, TooLong):
         raise Unreadable(INVALID_REQUEST, f"a message may hold {MESSAGE_BYTES_MAX} bytes")
     try:

@@ -1,4 +1,4 @@
-"""What can be seen of a server from outside: whether it is well, its figures, its logs and its traces."""
+"""Observation of a server from outside: its health, its figures, its logs and its traces."""
 
 from __future__ import annotations
 

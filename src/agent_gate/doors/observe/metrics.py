@@ -35,7 +35,7 @@ class Durations:
     def __init__(self, bounds_s: tuple[float, ...]) -> None:
         self._bounds_s = bounds_s
         self._counts = [0] * (len(bounds_s) + 1)
-        """How many were no longer than each bound; the last counts all."""
+        """Counts of those that were no longer than each bound; the last counts all."""
         self._sum_s = 0.0
 
     def add(self, seconds: float) -> None:
@@ -71,9 +71,9 @@ class Meter(Collector):
         """WebSockets that are open."""
         self.lag = Durations(LAG_BOUNDS_S)
         self.blocked = 0
-        """How often the event loop did not answer for too long."""
+        """Number of times that the event loop did not answer for too long."""
         self.questions = self.results = self.under_way = 0
-        """What waits for people, for agents and for its end, as it was read last."""
+        """Figures of what waits for people, for agents and for its end, as they were read last."""
         self.paused = False
         self.ledger = LedgerFigures(0, 0, 0)
         self.registry = CollectorRegistry(auto_describe=False)

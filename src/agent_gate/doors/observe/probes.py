@@ -1,4 +1,4 @@
-"""Whether the server lives, whether it is ready, and its figures."""
+"""Probes: liveness, readiness, and the server's figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the policies can do their work, told the same by `HealthCheck` and by the standard health service of gRPC."""
+"""Health of the policies, told the same by `HealthCheck` and by the standard health service of gRPC."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Health(health_pb2_grpc.HealthServicer):
             self._looking.cancel()
 
     async def look(self) -> dict[str, str]:
-        """What ails each policy that cannot do its work; the log tells what has changed."""
+        """Collect what ails each policy that cannot do its work; the log tells what has changed."""
         found = await self._executor.health()
         before, self._ailments = self._ailments, found
         for name in sorted(found.keys() - before.keys()):

@@ -1,4 +1,4 @@
-"""Where the agent listens: a path that is ours alone, a socket that is never wider than it should be."""
+"""The place where the agent listens: a path that is ours alone, a socket that is never wider than it should be."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_gate.doors.codes import Unreachable
 from agent_gate.model.errors import ConfigError
 
 PATH_BYTES_MAX = 107
-"""What the kernel takes as the path of a Unix socket."""
+"""Bytes that the kernel takes as the path of a Unix socket."""
 OURS_ONLY = 0o177
 """The umask under which a socket gets 0600 and is never wider, not for a moment."""
 FOR_ANYBODY = 0o111

@@ -1,4 +1,4 @@
-"""How many chains run at once, in all services of one agent together."""
+"""Bound on the chains that run at once, in all services of one agent together."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Line(Protocol):
         ...
 
     def say(self, text: bytes) -> bool:
-        """Whether it could be written at once."""
+        """True where it could be written at once."""
         ...
 
 
@@ -54,12 +54,12 @@ class Connection:
     def __init__(
         self, session: Session, send: Send, lingering: set[asyncio.Task[None]], line: Line | None = None
     ) -> None:
-        """What the agent asked for and did not wait for goes on among the lingering."""
+        """Requests that the agent made and did not wait for go on among the lingering."""
         self._session, self._send_event, self._lingering, self._line = session, send, lingering, line
         self._closing = session.context.closing
         self._ledger = session.context.gate.ledger
         self._variables = copy_context()
-        """What holds for the connection holds for its requests, whichever way they come in."""
+        """Context variables of the connection: they hold for its requests, whichever way they come in."""
         self._answering: set[asyncio.Task[None]] = set()
         self._plans: set[asyncio.Task[None]] = set()
         self._unsent_bytes = 0
@@ -115,7 +115,7 @@ class Connection:
             await self.send(rpc.error(request.id, problem))
 
     def _refusal(self, request: Request) -> RpcError | None:
-        """Why a request is not even begun."""
+        """Say why a request is not even begun."""
         if request.method not in METHODS:
             names = ", ".join(METHODS)
             return RpcError(Rpc.UNKNOWN_METHOD, f"unknown method `{request.method[:50]}`; there are {names}")
@@ -169,7 +169,7 @@ class Connection:
             await context.mailbox.keep(self._session.agent, outcome)
 
     def _told(self, error: BaseException) -> RpcError:
-        """What the agent is told of an error."""
+        """Encode what the agent is told of an error."""
         if isinstance(error, RpcError):
             return error
         if isinstance(error, GateError):
@@ -178,7 +178,7 @@ class Connection:
         return RpcError(Rpc.INTERNAL, f"the gate itself failed: {type(error).__name__}")
 
     def _say(self, text: bytes) -> bool:
-        """Whether it could be said at once."""
+        """Send it; True where that could be done at once."""
         return self._line is not None and len(text) <= UNSENT_BYTES_MAX and self._line.say(text)
 
     async def send(self, text: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Who comes in by the WebSocket: each socket says whose it is, in time, before it is served."""
+"""The agents' WebSocket: each socket says whose it is, in time, before it is served."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Door:
                 await self._serve(session, scope, receive, send)
 
     async def _identified(self, scope: Scope, receive: Receive, send: Send) -> Session | None:
-        """Whose socket it is; None where it does not say so in time, or is refused."""
+        """Identify the socket's agent; None where it does not say so in time, or is refused."""
         if len(self._handshakes) >= HANDSHAKES_MAX:
             # Silent sockets do not keep others out: the oldest of them has had the most time.
             oldest = next(iter(self._handshakes))

@@ -1,4 +1,4 @@
-"""What an agent can ask for over its connection, by the names of JSON-RPC methods."""
+"""Requests of an agent over its connection, by the names of JSON-RPC methods."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ class Session:
         return run_to_json(run)
 
     async def _refusal(self, path: str) -> Outcome | None:
-        """Why something that the gate keeps of this agent is not shown; None where it is."""
+        """Say why something that the gate keeps of this agent is not shown; None where it is."""
         outcome = await self._gate.submit(leave_to_read(self.agent, path, presence=self.presence))
         return None if outcome.ok else outcome
 
     async def cancel(self, params: Mapping[str, Json]) -> Json | Outcome:
-        """How the call that was taken back ended; whoever waits for it is told the same."""
+        """Return the end of the call that was taken back; whoever waits for it is told the same."""
         given = checked(params, ("request_id",))
         claimed = await self._gate.ledger.claimed(self.agent.id, given["request_id"])
         found = await self._gate.ledger.question(claimed[0]) if claimed else None

@@ -25,7 +25,7 @@ class Request(Struct, frozen=True):
 
 
 class RpcError(Exception):
-    """Why a request gets an error and no result; `data` is the outcome where there is one."""
+    """An error in place of a result; `data` is the outcome where there is one."""
 
     def __init__(self, code: Rpc, message: str, data: Json = None, id: str | int | None = None) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ def error(id: str | int | None, refused: RpcError) -> bytes:
 
 
 def outcome(id: str | int | None, reached: Outcome) -> bytes:
-    """How a call ended: a result where that is an answer, an error with the outcome as its data otherwise."""
+    """Encode the end of a call: a result where that is an answer, an error with the outcome as its data otherwise."""
     code = None if reached.status is SUCCESS else rpc_of_outcome(reached)
     if code is None:
         return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": reached.to_json()})

@@ -1,4 +1,4 @@
-"""Which addresses are public: our own table, in which every form that carries another address inside is not.
+"""Public addresses: our own table, in which every form that carries another address inside is not public.
 
 Python's `ipaddress` calls 100.64.0.1, NAT64, 6to4 and the metadata addresses of clouds global or not private, and its
 answers change between releases; a verdict must not.

@@ -34,7 +34,7 @@ _STEERING = re.compile(
 
 
 _PLAIN = b' !"#$&+-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ\\^_`abcdefghijklmnopqrstuvwxyz{|}~'
-"""What stands in a signature as it is."""
+"""Words that stand in a signature as they are."""
 
 
 def signature_of(argv: Sequence[str]) -> str:
@@ -62,7 +62,7 @@ def argv_of(args: Mapping[str, Json]) -> Sequence[str]:
 
 
 def use_of(argv: Sequence[str], section: CommandGuard, executable: str = "") -> Use:
-    """What a command would touch; raises Refused where its words may not be judged or may not be given.
+    """Find what a command would touch; raises Refused where its words may not be judged or may not be given.
 
     A program that is not listed, and that a person is asked about, is read as far as there are rules for its words;
     beyond that it runs unchecked.
@@ -99,17 +99,17 @@ def _read(argv: tuple[str, ...]) -> Use | str:
 
 
 def is_named(given: str, names: Collection[str]) -> bool:
-    """Whether a program is in a list of names and full paths."""
+    """Tell whether a program is in a list of names and full paths."""
     return given in names or ("/" in given and given.rpartition("/")[2] in names)
 
 
 def is_listed(given: str, executable: str, section: CommandGuard) -> bool:
-    """Whether `allow_executables` has a program, by the agent's word for it or by the file that this leads to."""
+    """Tell whether `allow_executables` has a program, by the agent's word for it or by the file that this leads to."""
     return is_named(given, section.allow_executables) or executable in section.allow_executables
 
 
 class CommandRules:
-    """What the policy says of commands, compiled; judges what binding found."""
+    """Rules about commands, compiled; judges what binding found."""
 
     def __init__(self, section: CommandGuard, files: PathRules | None) -> None:
         self._section = section
@@ -266,7 +266,7 @@ class CommandRules:
         return _together(asked, self._judge_tracked(use, resources.get("tracked", {})))
 
     def _judge_tracked(self, use: Use, tracked: Mapping[str, Sequence[str]]) -> Answer | None:
-        """What a repository holds under a name is judged as a file of that name would be, also where there is none."""
+        """Judge what a repository holds under a name as a file of that name would be, also where there is none."""
         asked: Answer | None = None
         for word, _, _ in use.git.tracked() if use.git is not None else ():
             if self._files is None or word not in tracked:

@@ -1,4 +1,4 @@
-"""What a call of `http.get` asks for, read from its arguments alone: enough to judge before any name is looked up."""
+"""A call of `http.get`, read from its arguments alone: enough to judge before any name is looked up."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def read_fetch(args: Mapping[str, Json]) -> Fetch:
 
 
 def found(addresses: Sequence[str]) -> dict[str, Json]:
-    """What a look-up adds to the facts; nothing where there was none."""
+    """Facts that a look-up adds; none where there was none."""
     return {"addresses": list(addresses)} if addresses else {}

@@ -51,7 +51,7 @@ def agent_headers(given: Mapping[str, str]) -> Headers:
 
 
 def for_other_origin(headers: Headers) -> Headers:
-    """What may follow a redirect to another origin: nothing that could be a credential."""
+    """Keep what may follow a redirect to another origin: nothing that could be a credential."""
     return tuple((name, value) for name, value in headers if name in _KEPT_ACROSS_ORIGINS)
 
 

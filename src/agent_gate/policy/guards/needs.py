@@ -19,7 +19,7 @@ class Unseen(NamedTuple):
 
 
 def unseen(needs: Sequence[Mapping[str, str]], files: PathRules | None) -> Unseen | None:
-    """What of it no command is shown, and how that is changed; `files` are the rules of `fs.read`."""
+    """Say what of it no command is shown, and how that is changed; `files` are the rules of `fs.read`."""
     missing = [need for need in needs if files is None or files.judge(need["path"], _FILE)[1] is not None]
     if not missing:
         return None

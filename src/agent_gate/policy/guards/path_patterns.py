@@ -20,13 +20,13 @@ class PathPattern:
 
     source: str
     fixed: str
-    """What it says without wildcards, from the root; empty where it begins with `**` and is meant anywhere."""
+    """The part without wildcards, from the root; empty where it begins with `**` and is meant anywhere."""
     matches: Callable[[str], bool]
     wild: tuple[str, ...] = ()
     """The names after the fixed part, wildcards among them."""
 
     def hides(self, path: str) -> bool:
-        """Whether a path that it matches has, after the fixed part, a name that begins with a dot."""
+        """Tell whether a path that it matches has, after the fixed part, a name that begins with a dot."""
         return "/." in path[len(self.fixed) :]
 
 
@@ -54,7 +54,7 @@ def fixed_part(source: str, working_dir: str, *, denies: bool) -> str:
 
 
 def mistake_in(source: str) -> str | None:
-    """Why a text is no path pattern."""
+    """Say why a text is no path pattern."""
     if not source or "\0" in source:
         return "is empty" if not source else "holds a NUL"
     if any("/" in found for found in _CLASS.findall(source)):

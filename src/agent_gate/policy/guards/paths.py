@@ -29,7 +29,7 @@ No wildcard gives leave to write them. Some disks take capitals for small letter
 """
 _FILE: Mapping[str, Json] = {"type": "file"}
 _NAMED_MAX = 5
-"""How many patterns of a list a message names."""
+"""Number of a list's patterns that a message names."""
 
 
 class _Refusal(NamedTuple):
@@ -38,11 +38,11 @@ class _Refusal(NamedTuple):
     suggestion: str
     rule: str = ""
     is_unlisted: bool = False
-    """Whether nothing denies it by name: the policy may have a person asked instead."""
+    """True where nothing denies it by name: the policy may have a person asked instead."""
 
 
 class PathRules:
-    """What the policy says of files to one tool, compiled; pure, so that a recorded call can be judged again."""
+    """Rules about files for one tool, compiled; pure, so that a recorded call can be judged again."""
 
     def __init__(self, tool: str, section: PathGuard, policy: Policy, around: Surroundings) -> None:
         self.tool, self.section = tool, section
@@ -135,7 +135,7 @@ class PathRules:
         return _OWN if kind == "secret" or (kind and self._writes) else ""
 
     def is_above_own(self, path: str) -> bool:
-        """Whether one of the gate's own files lies, or would lie, below a path."""
+        """Tell whether one of the gate's own files lies, or would lie, below a path."""
         below = f"{path}/"
         return any(own.startswith(below) for own in self._own)
 

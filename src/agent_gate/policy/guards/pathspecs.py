@@ -1,4 +1,4 @@
-"""What `fs.read` does not allow of a repository, as pathspecs by which git leaves it out."""
+"""Pathspecs by which git leaves out what `fs.read` does not allow of a repository."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _with_below(path: str) -> Iterator[str]:
 
 
 def _rests(pattern: PathPattern, top: str) -> list[list[str]]:
-    """What is left of a pattern once its beginning has led to `top`, in each of the ways in which it can."""
+    """Rests of a pattern once its beginning has led to `top`, in each of the ways in which it can."""
     plain = pattern.fixed.split("/")[1:]
     names = [*plain, *pattern.wild]
     at = {0}

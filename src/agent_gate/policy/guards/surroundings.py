@@ -1,4 +1,4 @@
-"""Where a gate stands: what a guard must know beside the policy."""
+"""Surroundings of a gate: what a guard must know beside the policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_gate.model.tool import Json
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What relative patterns are relative to, and the gate's own files."""
+    """The directory that relative patterns are relative to, and the gate's own files."""
 
     working_dir: str = "/"
     protected: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Surroundings:
     links: Mapping[str, str] = field(default_factory=dict)
     """The fixed parts of path patterns that lead through links, and where they really lead."""
     home: str = ""
-    """What `~/` stands for in rules."""
+    """The directory that `~/` stands for in rules."""
 
     def to_json(self) -> dict[str, Json]:
         return asdict(self)
@@ -37,7 +37,7 @@ class Surroundings:
 
 
 def covering(paths: Container[str], path: str) -> str:
-    """Which of these is the path or a directory that it lies in, if any; as fast for many of them as for one."""
+    """Find which of these is the path or a directory that it lies in; as fast for many of them as for one."""
     while path and path not in paths:
         path = path[: path.rfind("/")]
     return path

@@ -72,12 +72,12 @@ class Url:
 
     @property
     def resources(self) -> dict[str, Json]:
-        """What the guard judges, and an approval rests on: not the addresses, which change from hour to hour."""
+        """The part that the guard judges and an approval rests on: not the addresses, which change by the hour."""
         return {"scheme": self.scheme, "host": self.host, "port": self.port}
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is no name to look up."""
+        """True where the host is no name to look up."""
         return parse_address(self.host) is not None
 
     def join(self, reference: str) -> Url:

@@ -17,7 +17,7 @@ class Change:
     identity: Identity | None = None
     """Of what stands there now."""
     links: int = 1
-    """How many names what stands there has."""
+    """Number of names that the thing there has."""
     same_as: str | None = None
     """The gate's own file that what stands there is another name of."""
     own: str = ""
@@ -26,9 +26,9 @@ class Change:
     """A file with the new content, or the content."""
     obstacle: str = ""
     moved_in: bool = False
-    """Whether it was on the disk before: the command renamed it, or somebody else has removed it since."""
+    """True where it was on the disk before: the command renamed it, or somebody else has removed it since."""
     stands_at: str = ""
-    """Where that is which stands there now, if not at the path itself: an earlier step of a simulation made it."""
+    """The real place of what stands there now, if not the path itself: an earlier step of a simulation made it."""
 
     @property
     def word(self) -> str:

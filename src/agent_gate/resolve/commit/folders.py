@@ -61,7 +61,7 @@ class Folders:
         _rename(number, name, final, _NO_REPLACE)
 
     def exchange(self, path: str, other: str) -> None:
-        """What stands at the path and what stands beside it, in one step."""
+        """Exchange what stands at the path with what stands beside it, in one step."""
         number, name = self.of(path)
         _rename(number, name, other, _EXCHANGE)
 
@@ -80,7 +80,7 @@ class Folders:
                     os.chmod(f"/proc/self/fd/{number}", mode)
 
 
-def side_tables(path: str, name: str) -> str:
+def beside(path: str, name: str) -> str:
     return f"{os.path.dirname(path).rstrip('/')}/{name}"
 
 

@@ -1,4 +1,4 @@
-"""What a commit writes into the ledger before its first step: the steps, each path before and after, old contents."""
+"""Journal that a commit writes into the ledger before its first step: steps, paths before and after, old contents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Kept(Struct, frozen=True, omit_defaults=True):
     before: Node | None = None
     after: Node | None = None
     at: int = 0
-    """Where the old content of a file begins, behind the journal."""
+    """Offset of a file's old content, behind the journal."""
 
 
 class Journal(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a command wrote into a layer above a directory, told as changes to that directory."""
+"""Changes to a directory, read from the layer above it that a command wrote into."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Bounds:
 class Found:
     changes: list[Change] = field(default_factory=list)
     problem: Problem | None = None
-    """Why none of it can be committed, whatever the policy says of each path."""
+    """Reasons why none of it can be committed, whatever the policy says of each path."""
 
 
 def read_layers(
@@ -126,14 +126,14 @@ def _unreadable(place: str, error: OSError) -> Problem:
 
 
 class Beneath(Protocol):
-    """What a command's layers lie upon."""
+    """The ground that a command's layers lie upon."""
 
     def lstat(self, path: str) -> os.stat_result | None: ...
 
     def names(self, path: str) -> list[str]: ...
 
     def host(self, path: str) -> str | None:
-        """Where it really stands."""
+        """Find where it really stands."""
         ...
 
 
@@ -317,7 +317,7 @@ def _is_replaced(folder: str) -> bool:
 
 
 def _has_origin(path: str) -> bool:
-    """Whether it was on the disk, under this name or another, when the command first changed it."""
+    """Tell whether it was on the disk, under this name or another, when the command first changed it."""
     return _has_attribute(path, _ORIGIN)
 
 

@@ -1,4 +1,4 @@
-"""Where symbolic links will really lead once a set of changes is made: through links of the set and of the disk."""
+"""Targets of symbolic links once a set of changes is made: through links of the set and of the disk."""
 
 from __future__ import annotations
 

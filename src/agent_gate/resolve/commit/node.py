@@ -1,4 +1,4 @@
-"""What stands at a path: a file, a directory or a symbolic link, with all of it that a commit brings back."""
+"""A node of the file system: a file, a directory or a symbolic link, with all of it that a commit brings back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_OVERLAYS = "user.overlay."
 
 
 class Identity(Struct, frozen=True):
-    """Which thing it is, and that nobody has touched it since: the time of change cannot be set by anybody."""
+    """Identity of the thing, and proof that nobody has touched it since: nobody can set the time of change."""
 
     device: int
     inode: int
@@ -28,7 +28,7 @@ class Identity(Struct, frozen=True):
         return cls(status.st_dev, status.st_ino, status.st_ctime_ns)
 
     def is_same_thing(self, status: os.stat_result | None) -> bool:
-        """Whether it is still this thing, touched or not."""
+        """Tell whether it is still this thing, touched or not."""
         return status is not None and (status.st_dev, status.st_ino) == (self.device, self.inode)
 
 

@@ -1,4 +1,4 @@
-"""What is to be committed, written beside its places: complete, with owners, modes and times, before anything moves."""
+"""Stages a commit beside its places: complete, with owners, modes and times, before anything moves."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _copy_access_list(path: str, number: int) -> None:
 
 
 def _fill(folder: int, name: str, group: Group) -> None:
-    """What lies below a new directory; modes of directories last, since one may forbid writing into it."""
+    """Stage what lies below a new directory; modes of directories last, since one may forbid writing into it."""
     top = group.top.path
     directories = [(name, group.top)]
     for change in group.below:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agent_gate.resolve.commit.folders import Folders, side_tables
+from agent_gate.resolve.commit.folders import Folders, beside
 from agent_gate.resolve.commit.units import ADD, META, REMOVE, SWAP, TEMPORARY, Meta, Unit
 from agent_gate.resolve.openat2 import O_PATH
 
@@ -28,9 +28,9 @@ def make(unit: Unit, folders: Folders) -> None:
 
 
 def _check_swapped(unit: Unit, folders: Folders) -> None:
-    """What was exchanged must be what was looked at a moment before."""
+    """Check that what was exchanged is what was looked at a moment before."""
     assert unit.before is not None
-    if not unit.before.is_same_thing(folders.status(side_tables(unit.path, unit.name))):
+    if not unit.before.is_same_thing(folders.status(beside(unit.path, unit.name))):
         folders.exchange(unit.path, unit.name)
         raise OSError(errno.EBUSY, "another program replaced it in this moment", unit.path)
 
@@ -52,12 +52,12 @@ def take_back(unit: Unit, folders: Folders) -> None:
 
 
 def is_made(unit: Unit, folders: Folders) -> bool | None:
-    """Whether the step was made, if only in part; None where somebody else has changed since what it made."""
-    status, waiting = folders.status(unit.path), folders.status(side_tables(unit.path, unit.name))
+    """Tell whether the step was made, if only in part; None where somebody else has changed since what it made."""
+    status, waiting = folders.status(unit.path), folders.status(beside(unit.path, unit.name))
     is_before = unit.before is not None and unit.before.is_same_thing(status)
     if unit.step == META:
         return _has_meta(unit, status) if is_before else None
-    waiting = folders.status(side_tables(unit.path, unit.name))
+    waiting = folders.status(beside(unit.path, unit.name))
     if unit.step == REMOVE:
         if status is None:
             return True
@@ -71,7 +71,7 @@ def is_made(unit: Unit, folders: Folders) -> bool | None:
 
 
 def can_be_made(unit: Unit, folders: Folders) -> bool:
-    """Whether a step that was not made still can be: all is there, and nobody has changed what it replaces."""
+    """Tell whether a step that was not made still can be: all is there, and nobody has changed what it replaces."""
     status = folders.status(unit.path)
     if unit.step == META:
         return is_made(unit, folders) is not None
@@ -80,13 +80,13 @@ def can_be_made(unit: Unit, folders: Folders) -> bool:
             return False
     elif status is not None:
         return False
-    return unit.step == REMOVE or _is_staged(unit, folders.status(side_tables(unit.path, unit.name)))
+    return unit.step == REMOVE or _is_staged(unit, folders.status(beside(unit.path, unit.name)))
 
 
 def clear(unit: Unit, folders: Folders) -> None:
     """Remove what a step replaced, once it is made."""
     if unit.name and unit.before is not None:
-        waiting = side_tables(unit.path, unit.name)
+        waiting = beside(unit.path, unit.name)
         if unit.before.is_same_thing(folders.status(waiting)):
             with suppress(OSError):
                 folders.remove_tree(waiting)
@@ -95,19 +95,19 @@ def clear(unit: Unit, folders: Folders) -> None:
 def clear_staged(unit: Unit, folders: Folders) -> None:
     """Remove what waits for a step that is not to be made."""
     if unit.name and unit.staged is not None:
-        waiting = side_tables(unit.path, unit.name)
+        waiting = beside(unit.path, unit.name)
         if _is_staged(unit, folders.status(waiting)):
             folders.remove_tree(waiting)
 
 
 def file_list(folder: str, call_id: str) -> str:
-    """Where the names of what a call has staged stand until the ledger has them."""
+    """The file that lists the names a call has staged, until the ledger has them."""
     return f"{folder}/staged-{call_id}.json"
 
 
 def note_names(noted: str, names: Sequence[tuple[str, str]]) -> None:
-    """Where a process that dies before its commit is in the ledger has left things."""
-    waiting = [side_tables(path, name) for path, name in names]
+    """List what processes have left that died before their commit was in the ledger."""
+    waiting = [beside(path, name) for path, name in names]
     with open(noted, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         json.dump(waiting, file)
 

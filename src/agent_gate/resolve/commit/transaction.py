@@ -56,14 +56,14 @@ class Transaction:
             raise
 
     def tidy(self) -> None:
-        """What was replaced goes; the ledger has it."""
+        """Remove what was replaced; the ledger has it."""
         with Folders() as folders:
             for unit in self.units:
                 steps.clear(unit, folders)
         steps.forget_names(self._file_list)
 
     def abandon(self) -> None:
-        """What was staged goes; nothing has changed."""
+        """Remove what was staged; nothing has changed."""
         with Folders() as folders:
             for group, name in self._named():
                 with suppress(OSError):
@@ -121,7 +121,7 @@ def _unit(group: Group, name: str, folders: Folders) -> Unit:
 
 
 def _refuse_if_changed(group: Group, folders: Folders) -> None:
-    """What stands at each path must be what was seen there when the command had ended."""
+    """Check that what stands at each path is what was seen there when the command had ended."""
     for change in (group.top, *group.below):
         if change is not group.top and change.identity is None:
             continue
@@ -164,7 +164,7 @@ def _at(path: str) -> Iterator[None]:
 
 @contextmanager
 def _told(done: str) -> Iterator[None]:
-    """What the system says, in the words of the gate."""
+    """Say an error of the system in the words of the gate."""
     try:
         yield
     except GateError:

@@ -63,7 +63,7 @@ def _is_as_left(now: Node | None, left: Node | None) -> bool:
 
 
 def _holds_more(kept: Kept, paths: Collection[str]) -> bool:
-    """Whether a directory that the command made, and that would go, holds what the command did not make."""
+    """Tell whether a directory that the command made, and that would go, holds what the command did not make."""
     if kept.before is not None or kept.after is None or kept.after.kind != "directory":
         return False
     return any(f"{kept.path}/{name}" not in paths for name in os.listdir(kept.path))

@@ -12,7 +12,7 @@ from agent_gate.resolve.commit.node import Identity
 ADD, SWAP, REMOVE, META = "add", "swap", "remove", "meta"
 _OWNERS = 0o700
 TEMPORARY = ".agent-gate-"
-"""How the names begin under which changes wait beside their places, and what they replace waits to be removed."""
+"""Prefixes of the names under which changes wait beside their places, and what they replace waits to be removed."""
 
 
 class Meta(Struct, frozen=True):
@@ -32,7 +32,7 @@ class Unit(Struct, frozen=True, omit_defaults=True):
     staged: tuple[int, int] | None = None
     """Device and inode of what waits."""
     before: Identity | None = None
-    """What stood at the path."""
+    """The thing that stood at the path."""
     was: Meta | None = None
     becomes: Meta | None = None
 
@@ -46,7 +46,7 @@ class Group(Struct, frozen=True):
 
     @property
     def is_directory_kept(self) -> bool:
-        """Whether it is about nothing but the mode of a directory."""
+        """True where it is about nothing but the mode of a directory."""
         return self.step == META and self.top.after is not None and self.top.after.kind == "directory"
 
 
@@ -84,7 +84,7 @@ def grouped(changes: Sequence[Change]) -> Iterator[Group]:
 
 
 def _takes_all_below(change: Change) -> bool:
-    """Where a directory comes into being or goes, or gives way to something else."""
+    """Tell whether a directory comes into being or goes, or gives way to something else."""
     before, after = change.before, change.after
     was_directory = before is not None and before.kind == "directory"
     is_directory = after is not None and after.kind == "directory"

@@ -37,7 +37,7 @@ class Reply:
 
     @property
     def location(self) -> str | None:
-        """Where a redirect leads."""
+        """Find where a redirect leads."""
         return self.first("location") if self.status in _REDIRECTS else None
 
     def first(self, name: str) -> str | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NO_CREDENTIALS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Headers whose values may stand in an answer: nothing secret is ever in them."""
 _SCRUBBED_CHARS_MIN = 6
-"""What `secret_scrub` takes; anything shorter would hide words that are none."""
+"""Length that `secret_scrub` takes; anything shorter would hide words that are none."""
 
 
 def outbound_of(config: Config, threads: Threads, clock: Clock) -> Outbound | None:
@@ -90,7 +90,7 @@ class Outbound:
         return GateError.of(replace(problem, detail=self._scrub.scrubbed(problem.detail)))
 
     async def _passed(self, url: Url, **message: Any) -> RequestContext:
-        """What became of a message that the chain lets pass; GateError where it does not."""
+        """Return what became of a message that the chain lets pass; GateError where it does not."""
         try:
             context = RequestContext.create(
                 method="GET",
@@ -121,7 +121,7 @@ def _refusal(response: Response) -> GateError:
 
 
 def _set_headers(refs: Iterable[PolicyRef]) -> Iterator[tuple[str, str]]:
-    """What is set for servers, whichever they are."""
+    """Headers that are set for servers, whichever they are."""
     for ref in refs:
         if ref.name == "set_headers" and ref.metadata.get("phase", "request") == "request":
             yield from ref.metadata.get("headers", {}).items()

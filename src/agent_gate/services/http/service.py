@@ -48,7 +48,7 @@ class _Errand:
         return section
 
     def verdict(self, url: Url, addresses: Sequence[str] = ()) -> Verdict:
-        """What the whole policy says of a URL, asked for on behalf of this call."""
+        """Judge a URL by the whole policy, on behalf of this call."""
         args = {**self.args, "url": url.text}
         bound = BoundCall("", self.request, args, args, (url.signature,), "", url.resources)
         return self.judge.decide(bound, replace(self.facts, found=found(addresses)), HTTP_GET)
@@ -65,7 +65,7 @@ class _Errand:
         )
 
     def _was_agreed_to(self, url: Url, verdict: Verdict) -> bool:
-        """Whether a person has said yes to all that is asked here: to a host, port or scheme that is not listed."""
+        """True where a person has said yes to all that is asked here: to a host, port or scheme that is not listed."""
         own = self.fetch.url
         if url.origin != own.origin or any(reason.layer != "guard" for reason in verdict.reasons):
             return False

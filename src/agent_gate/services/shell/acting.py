@@ -75,7 +75,7 @@ class Act:
         return failure(self._looked.argv[0], finished.return_code, self._fail_on)
 
     async def _left_out_of_history(self, command: Command) -> int:
-        """How many paths git was kept from showing; 0 where it cannot say so soon, which harms nothing else."""
+        """Count the paths that git was kept from showing; 0 where it cannot say so soon, which harms nothing else."""
         counting = self._looked.left_out
         if counting is None:
             return 0
@@ -87,7 +87,7 @@ class Act:
         return counting.count(listed.stdout)
 
     async def preview(self, _: BoundCall) -> Proposal:
-        """What it would do; of the changes to files that it proposes, none is made."""
+        """Tell what it would do; of the changes to files that it proposes, none is made."""
         assert self._sandbox is not None
         if not self._sandbox.layers:
             raise ToolError(
@@ -190,7 +190,7 @@ def _limits(policy: Policy, timeout_s: float | None) -> Limits:
 
 
 def _result(finished: Finished, left_out: int = 0) -> dict[str, Json]:
-    """What a command tells, however it ended."""
+    """Collect what a command tells, however it ended."""
     result: dict[str, Json] = {"return_code": finished.return_code}
     if left_out:
         result["left_out"] = left_out

@@ -33,7 +33,7 @@ def _is_shown(host: str | None) -> bool:
 
 
 def _around(path: str, levels: dict[str, Place]) -> Access:
-    """How what surrounds a path may be used."""
+    """Find how what surrounds a path may be used."""
     for folder in _above(path):
         if folder in levels:
             return levels[folder].access

@@ -1,4 +1,4 @@
-"""Whether a command failed: by its return code, and by what that means for the program."""
+"""Failure of a command: by its return code, and by what that means for the program."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ONE_IS_AN_ANSWER = names(
 
 
 def fails_on(request: CallRequest) -> str:
-    """What the caller said; in a plan the steps after a command rest on it, elsewhere the caller sees the code."""
+    """Choice of the caller; in a plan the steps after a command rest on it, elsewhere the caller sees the code."""
     said = request.args.get("fail_on")
     return str(said) if said else NONZERO if request.step_index is not None else NEVER
 
 
 def failure(program: str, return_code: int, fail_on: str) -> Problem | None:
-    """Why the call has failed, where it has."""
+    """Say why the call has failed, where it has."""
     name = program.rpartition("/")[2]
     least = 2 if name in _ONE_IS_AN_ANSWER else 1
     if fail_on == NEVER or return_code < least:

@@ -1,4 +1,4 @@
-"""What a program's own words do not say: where layers cannot do what a disk can, and the way out."""
+"""Hints that a program's own words do not give: where layers cannot do what a disk can, and the way out."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ IN_LAYERS = frozenset({"judge", "ask"})
 
 
 def writes_of(policy: Policy, use: Use | None) -> str:
-    """What becomes of what a command writes: as the policy says, where it can write at all."""
+    """Decide what becomes of what a command writes: as the policy says, where it can write at all."""
     section = policy.guards.shell_run
     if section is None:
         return "none"
@@ -65,7 +65,7 @@ class Layering:
     def read(
         self, layers: Iterable[tuple[str, str]], started_ns: int, policy: Policy, copies: Copies | None = None
     ) -> Found:
-        """What a command wrote, under its policy's bounds. May wait for a disk."""
+        """Read what a command wrote, under its policy's bounds. May wait for a disk."""
         section = policy.guards.shell_run
         assert section is not None
         links = self._around(policy).links

@@ -1,4 +1,4 @@
-"""What a wish to run a command leads to: words, the program's file, and the files that its words name."""
+"""Looks a command up: its words, the program's file, and the files that its words name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Looked:
     words_run: tuple[str, ...] = ()
     """Those that are really run: the agent's own, unless the gate has changed or added some."""
     left_out: LeftOut | None = None
-    """How to find out what the added words keep out of what git shows."""
+    """A command that finds out what the added words keep out of what git shows."""
 
     def __post_init__(self) -> None:
         self.words_run = self.words_run or self.argv

@@ -1,4 +1,4 @@
-"""What a command wrote, waiting in its layers: shown, staged and committed, or thrown away."""
+"""A proposal: what a command wrote, waiting in its layers to be shown, staged and committed, or thrown away."""
 
 from __future__ import annotations
 

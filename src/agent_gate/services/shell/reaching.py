@@ -32,7 +32,7 @@ def look_below(looked: Looked, policy: Policy, around: Surroundings, resolver: P
 
 
 def _found(path: str, resolver: PathResolver) -> dict[str, object] | None:
-    """What the guard wants to know of a file with several names: whether one of them is ours."""
+    """Tell the guard of a file with several names: whether one of them is ours."""
     try:
         target = resolver.resolve(path)
     except GateError:

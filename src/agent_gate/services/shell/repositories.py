@@ -28,7 +28,7 @@ from agent_gate.resolve.repository import (
 
 
 class Looked(Protocol):
-    """What is known of a command by then."""
+    """Everything that is known of a command by then."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -42,12 +42,12 @@ class Looked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How to find out which paths git was kept from showing."""
+    """A command that finds out which paths git was kept from showing."""
 
     words: tuple[str, ...]
     """Run as git's own, they list such paths from the top, each ended by NUL."""
     below: tuple[str, ...] = ()
-    """Where the agent named paths: only what lies there counts."""
+    """Paths that the agent named: only what lies there counts."""
 
     def count(self, listed: bytes) -> int:
         names = {os.fsdecode(name).strip("\n") for name in listed.split(b"\0")} - {""}
@@ -58,7 +58,7 @@ class LeftOut:
 
 
 class _Refusal(Exception):
-    """Why git may not be let near it, for the guard to say."""
+    """The reason why git may not be let near it, for the guard to say."""
 
 
 def look_at_repository(looked: Looked, use: Use, policy: Policy, around: Surroundings) -> None:
@@ -97,7 +97,7 @@ def _judge(repository: Repository, line: Line, policy: Policy, around: Surroundi
 
 
 def _is_open(policy: Policy) -> bool:
-    """Whether no sandbox keeps a command from what it is not shown."""
+    """True where no sandbox keeps a command from what it is not shown."""
     section = policy.guards.shell_run
     return section is not None and section.sandbox == "off"
 

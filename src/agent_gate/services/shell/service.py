@@ -96,7 +96,7 @@ class ShellService:
         )
 
     async def _bind_undo(self, call: Recorded, _: Judge) -> Binding:
-        """What the command wrote goes, and what was there before comes back, as one transaction."""
+        """Remove what the command wrote and bring back what was there before, as one transaction."""
         changes = await THREADS.run(partial(undoing, call, self._layering.own_files))
         told = {"restored": len(changes)}
         proposal = await THREADS.run(partial(FileProposal, told, Found(changes), THREADS, self._layering.file_list))

@@ -1,4 +1,4 @@
-"""How a command may use a file: by the file's name and, where that matters, by what else it is called."""
+"""Uses of a file by a command: by the file's name and, where that matters, by what else it is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GIT_RULES = frozenset({".gitignore", ".gitattributes"})
 
 
 class GitFiles:
-    """What git alone is shown: a repository keeps all that it works with below a name that begins with a dot."""
+    """Names that git alone is shown: a repository keeps all that it works with below a name that begins with a dot."""
 
     def __init__(self, repository: Repository, rules: PathRules) -> None:
         """`rules` allow hidden names, and deny what is denied by name."""
@@ -50,7 +50,7 @@ class Shown:
 
     @property
     def looks_at_files(self) -> bool:
-        """Whether names alone do not tell."""
+        """Tell whether names alone do not decide."""
         return self._own is not None or (self._readable is not None and not self._readable.section.allow_hardlinks)
 
     def access(self, path: str) -> Access:

@@ -1,4 +1,4 @@
-"""What a command is shown of the file system: what `fs.read` and `fs.write` allow, and no more than its words need."""
+"""The view of a command on the file system: what `fs.read` and `fs.write` allow, and no more than its words need."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Viewer:
         return over_copies(places, self._copies, self._shown(named=folders).access, whole=False)
 
     def _folders(self, folders: Sequence[str], reach: Reach) -> Iterator[Seen[Access]]:
-        """What does not descend by itself is shown what is near, soon; what does needs all of it, or nothing."""
+        """Show near things soon to what does not descend by itself; what does needs all of it, or nothing."""
         starts = dict.fromkeys(path for folder in folders for path in (_top() if folder == "/" else [folder]))
         if not starts:
             return
@@ -122,7 +122,7 @@ class Viewer:
         return Below(shown.access, Access.NONE, can_differ).look(starts, near=near)
 
     def _can_differ(self, sections: Sequence[PathGuard]) -> Callable[[str], bool]:
-        """Whether something below a directory may be treated otherwise than the directory itself."""
+        """Tell whether something below a directory may be treated otherwise than the directory itself."""
         around = self._around
         if not all(section.allow_hidden for section in sections):
             return _always
@@ -148,7 +148,7 @@ class Viewer:
         return compile_patterns(sources, self._around.working_dir, self._around.links, denies=denies)
 
     def _starts(self, section: PathGuard) -> Iterator[str]:
-        """Where the fixed parts of patterns lead; the root stands for what it holds."""
+        """Find where the fixed parts of patterns lead; the root stands for what it holds."""
         for pattern in self._patterns(section.allow_paths):
             if not pattern.fixed:
                 yield from _top()
@@ -157,7 +157,7 @@ class Viewer:
 
 
 def _apart(looked: Looked, found: Iterable[Seen[Access]]) -> list[str]:
-    """Where a repository keeps its own things inside of another one's, which are hidden: as a submodule does."""
+    """Find where a repository keeps its own things inside of another one's, which are hidden: as a submodule does."""
     hidden = tuple(f"{seen.path}/" for seen in found if seen.level is Access.NONE)
     return [path for path in looked.repository.directories if path.startswith(hidden)] if looked.repository else []
 
@@ -167,7 +167,7 @@ def _always(_: str) -> bool:
 
 
 def _covers_all(pattern: PathPattern) -> bool:
-    """Whether it matches whatever lies below its fixed part, at any depth."""
+    """Tell whether it matches whatever lies below its fixed part, at any depth."""
     return pattern.matches(f"{pattern.fixed}/\0") and pattern.matches(f"{pattern.fixed}/\0/\0")
 
 
@@ -185,7 +185,7 @@ def _named(seen: Seen[Access], named: Mapping[str, Place]) -> Place:
 
 
 def _open(path: str) -> Descriptor | None:
-    """What was looked at, if it is still there under its own name."""
+    """Find what was looked at, if it is still there under its own name."""
     with suppress(OSError):
         descriptor = Descriptor(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
         if real_name(descriptor.number) == path:

@@ -28,7 +28,7 @@ _SERVICE = re.compile(r"ha_call_service\(([a-z0-9_]+)(\.[a-z0-9_]+)")
 
 
 def why_ungranted(tool: str, signatures: Sequence[str]) -> str:
-    """Why a call cannot be agreed to beforehand; empty where it can."""
+    """Say why a call cannot be agreed to beforehand; empty where it can."""
     if tool == EVENTS:
         return "nobody can know what automations make of an event"
     for found in map(_SERVICE.match, signatures):

@@ -1,4 +1,4 @@
-"""What Envoy is told by ext_proc, as its messages hold it."""
+"""Answers to Envoy by ext_proc, as its messages hold them."""
 
 from __future__ import annotations
 

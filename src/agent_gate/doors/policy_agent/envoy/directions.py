@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Event(Enum):
-    """What Envoy shows of a message."""
+    """The parts of a message that Envoy shows."""
 
     HEADERS = "headers"
     LAST_HEADERS = "last headers"
@@ -23,7 +23,7 @@ class Event(Enum):
 
 
 class Holding(Enum):
-    """Who keeps the message back until the chain has seen all that it must see."""
+    """The side that keeps the message back until the chain has seen all that it must see."""
 
     NOBODY = "nobody"
     """The chain looks at headers only, or there is none for this direction."""

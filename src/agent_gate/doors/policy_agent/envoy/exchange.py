@@ -57,7 +57,7 @@ class _Direction:
     fields: Sequence[Field] = ()
     body: bytearray = field(default_factory=bytearray)
     passed: bool = False
-    """Whether its chain has run and let it pass."""
+    """True once its chain has run and let it pass."""
 
 
 class Exchange:
@@ -72,7 +72,7 @@ class Exchange:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing waits here for a word on it."""
+        """True where nothing waits here for a word on it."""
         return not any(side.stage in (Stage.KEPT, Stage.DUE) for side in (self._request_side, self._response_side))
 
     def close(self) -> None:
@@ -230,7 +230,7 @@ class Exchange:
 
 
 def _let_on(side: _Direction, event: Event, changes: Changes, body: bytes) -> Iterator[pb.ProcessingResponse]:
-    """What was judged, with its changes: to the headers, to the body that Envoy keeps, or in place of all that came."""
+    """Answer for what was judged with its changes: to the headers, to the body that Envoy keeps, or in place of all."""
     if event in (Event.HEADERS, Event.LAST_HEADERS):
         yield headers_passed(side.phase, changes, replaces=True)
     elif side.mode == _DUPLEX:
@@ -264,7 +264,7 @@ def _body_of(message: pb.ProcessingRequest) -> bytes:
 
 
 def _announces_body(fields: Sequence[Field]) -> bool:
-    """Whether a body of at least one byte must come, or the message is broken off."""
+    """Tell whether a body of at least one byte must come, or the message is broken off."""
     lengths = [value for name, value in fields if name.lower() == "content-length"]
     return len(lengths) == 1 and lengths[0].isascii() and lengths[0].isdigit() and int(lengths[0][:20]) > 0
 

@@ -58,7 +58,7 @@ class Authorization:
 
 
 def _unfit(way: Way, request: Request, body: bytes) -> ImmediateResponse | None:
-    """What the chain would have to see and cannot."""
+    """Refuse where the chain would have to see what it cannot."""
     if way.response.steps:
         return refusal(500, _RESPONSES_UNSEEN)
     if way.bodies and way.request.steps and _is_body_missing(request, body):

@@ -59,7 +59,7 @@ class Kernel:
         self._chains = {name: configured(name, refs_of(chains[name]), registry, executor) for name in names}
 
     def way(self, request: Request, route_name: str) -> Way | ImmediateResponse:
-        """What this request has to go through; without a chain for it there is no way."""
+        """Find what this request has to go through; it is refused where there is no chain for it."""
         try:
             route = self._routes.find(Asked(route_name, request.authority, request.path))
         except Unclear as unclear:

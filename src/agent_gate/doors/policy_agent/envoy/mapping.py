@@ -37,7 +37,7 @@ class Request:
 
     @property
     def is_upgrade(self) -> bool:
-        """Whether what follows the headers is no body, but another protocol."""
+        """Tell whether what follows the headers is no body, but another protocol."""
         return self.method == "CONNECT" or any(name.lower() == "upgrade" for name, _ in self.headers)
 
     def context(self, body: bytes, *, body_unseen: bool = False) -> RequestContext:
@@ -129,7 +129,7 @@ def host_of(address: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What the instructions of a chain come to: Envoy removes before it sets, whatever their order was."""
+    """Merge the instructions of a chain: Envoy removes before it sets, whatever their order was."""
 
     set_headers: Sequence[Field]
     removed_headers: Sequence[str]

@@ -1,4 +1,4 @@
-"""What a client of Envoy's is told where the chain itself gives no answer for it."""
+"""Refusals to a client of Envoy's where the chain itself gives no answer for it."""
 
 from __future__ import annotations
 

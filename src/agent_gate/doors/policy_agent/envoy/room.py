@@ -1,4 +1,4 @@
-"""How much of the bodies that policies wait for is kept at once, in all exchanges together."""
+"""Room for the bodies that policies wait for, in all exchanges together."""
 
 from __future__ import annotations
 

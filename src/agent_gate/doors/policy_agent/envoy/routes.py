@@ -1,4 +1,4 @@
-"""Which chain a request of Envoy's goes through."""
+"""Routes: the chain that a request of Envoy's goes through."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_AUTHORITY = "the authority is not a host with a port"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What decides on the chain."""
+    """The parts of a request that decide on the chain."""
 
     route: str
     authority: str

@@ -1,4 +1,4 @@
-"""What is known of programs: which may be started at all, and what their command lines may say."""
+"""Knowledge of programs: which may be started at all, and what their command lines may say."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ _VERSIONED = re.compile(r"(python|perl|ruby|lua|php|node)-?[0-9][0-9.]*")
 
 @lru_cache(maxsize=256)
 def program_named(name: str) -> Program | None:
-    """What is known of a program's command line; `python3.12` is read like `python`."""
+    """Find the grammar of a program's command line; `python3.12` is read like `python`."""
     versioned = _VERSIONED.fullmatch(name)
     return PROGRAMS.get(versioned[1] if versioned else name)
 
 
 def is_wrapper(name: str) -> bool:
-    """Whether a program is there to start others."""
+    """Tell whether a program is there to start others."""
     return name in _WRAPPERS
 
 
 def why_refused(name: str) -> str:
-    """Why a program is refused whatever it is to do, beyond telling its version; empty where some words of it pass."""
+    """Say why a program is refused whatever it is to do, beyond telling its version; empty where some words pass."""
     program = program_named(name)
     if program is None:
         return "it is there to start other programs" if is_wrapper(name) else "there are no rules for its arguments"

@@ -35,7 +35,7 @@ def tar(words: Sequence[str], /) -> Use:
 
 
 def _is_packed(read: Read) -> bool:
-    """Whether tar starts the program that unpacks: found in the trusted directories, it reads what tar reads."""
+    """Tell whether tar starts the program that unpacks: found in the trusted directories, it reads what tar reads."""
     return read.has(_PACKED) or any(path.lower().endswith(_PACKED_NAMES) for path in read.paths)
 
 

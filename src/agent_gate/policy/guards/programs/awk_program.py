@@ -38,12 +38,12 @@ _WORDS = names(
 _STATES_MAX = 2_000
 _OPEN_MAX = 100
 _TIMES_READ_MAX = 8
-"""How often a program may be read over, in one way and another, before it counts as one that nobody can read."""
+"""Number of times that a program may be read over before it counts as one that nobody can read."""
 _UNCERTAIN = "its program cannot be read with certainty"
 
 
 class _After(Enum):
-    """What stands before a slash decides what the slash is."""
+    """Tokens before a slash that decide what the slash is."""
 
     OPERATOR = "an expression between slashes"
     VALUE = "a division"
@@ -51,7 +51,7 @@ class _After(Enum):
 
 
 class _State(NamedTuple):
-    """Where a reading has come to."""
+    """The point that a reading has come to."""
 
     at: int = 0
     after: _After = _After.OPERATOR
@@ -115,7 +115,7 @@ class _Reading:
         return []
 
     def _ends(self, start: int) -> Iterator[int]:
-        """Where an expression that begins with a slash can end: awks differ in what a bracket hides."""
+        """Find where an expression that begins with a slash can end: awks differ in what a bracket hides."""
         program, at, is_certain = self._program, start + 1, True
         while at < len(program) and program[at] != "\n":
             self._spend(1)

@@ -119,7 +119,7 @@ COMMANDS: Mapping[str, str] = {
     "whatchanged": _LOG,
     "worktree list": "-v -z --verbose --porcelain",
 }
-"""What each takes; commands that write, fetch or start programs are not here."""
+"""Options that each takes; commands that write, fetch or start programs are not here."""
 
 CONTENTS = names(_DIFF.replace("=", "").replace("?", "")) - names(
     "-0 -1 -2 -3 -s -z --no-patch --color --no-color --abbrev --no-abbrev --no-ext-diff --no-textconv --no-renames"

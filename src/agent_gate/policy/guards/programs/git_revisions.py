@@ -27,7 +27,7 @@ class Tracked(NamedTuple):
 
 
 def is_pathspec(word: str) -> bool:
-    """Whether git takes a word for a pattern of paths even where no file has that name."""
+    """Tell whether git takes a word for a pattern of paths even where no file has that name."""
     return word.startswith(_MAGIC) or bool(_WILD.search(word))
 
 
@@ -47,7 +47,7 @@ def commits(word: str, *, peels: bool = True) -> str:
 
 
 def is_entry(word: str) -> bool:
-    """Whether a word names what a commit or the index holds under a path, and nothing else."""
+    """Tell whether a word names what a commit or the index holds under a path, and nothing else."""
     return not is_pathspec(word) and bool(_split(word)[1])
 
 

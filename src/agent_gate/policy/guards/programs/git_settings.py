@@ -62,7 +62,7 @@ def is_harmless(name: str, value: str) -> bool:
 
 
 def can_be_told(key: str) -> bool:
-    """Whether the value of a setting, named as on a command line, may be shown to an agent."""
+    """Tell whether the value of a setting, named as on a command line, may be shown to an agent."""
     section, _, rest = key.partition(".")
     subsection, dot, name = rest.rpartition(".")
     return _CAN_BE_TOLD.fullmatch(f"{section.lower()}.{subsection}{dot}{name.lower()}") is not None

@@ -15,7 +15,7 @@ _STAGED = frozenset({"--cached", "--staged"})
 
 
 class Shape(Enum):
-    """What the operands of a command are."""
+    """Kinds of a command's operands."""
 
     PLAIN = "plain"
     """Nothing that git prints the content of: the words are run as they are."""
@@ -40,18 +40,18 @@ class Line(NamedTuple):
     """A command line of git, taken apart."""
 
     start: tuple[str, ...]
-    """What stands before the command, and the command."""
+    """The words before the command, and the command."""
     words: tuple[Word, ...] = ()
     """Options, each with its value attached, and operands, in the order in which they came."""
     after: tuple[str, ...] | None = None
-    """What follows `--`, where there is one."""
+    """The words after `--`, where there is one."""
     shape: Shape = Shape.PLAIN
     filters: bool = False
-    """Whether what fs.read does not allow must be kept out by pathspecs."""
+    """True where what fs.read does not allow must be kept out by pathspecs."""
     commits_max: int | None = None
     """Operands beyond so many are paths."""
     directory: str = ""
-    """Where `-C` leads."""
+    """The directory that `-C` leads to."""
     tells_addresses: bool = False
     outside: bool = False
     """`--no-index`: it compares files that no repository need hold."""

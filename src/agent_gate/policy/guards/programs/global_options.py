@@ -40,7 +40,7 @@ class GlobalOptions:
         return [*kept, *waiting]
 
     def _takes_next(self, word: str) -> bool | None:
-        """Whether the word's value stands in the next one; None where it is no global option."""
+        """Tell whether the word's value stands in the next one; None where it is no global option."""
         kind = self._kinds.get(word)
         if kind is not None:
             return kind == "="

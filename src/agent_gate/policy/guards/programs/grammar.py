@@ -1,4 +1,4 @@
-"""How a program reads its command line: the options that it may be given, and what its operands stand for."""
+"""Grammar of a command line: the options that a program may be given, and what its operands stand for."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class Reach(Enum):
-    """Which files a program reads."""
+    """Files that a program reads."""
 
     NAMED = "named"
     """Those that its command line names."""
     BELOW = "below"
-    """What lies below them, too."""
+    """Those below them, too."""
     ALL = "all"
     """Any: it finds them by itself."""
 
 
 class Use(NamedTuple):
-    """What a command line makes its program touch, as far as reading the line can tell."""
+    """Everything that a command line makes its program touch, as far as reading the line can tell."""
 
     reads: tuple[str, ...] = ()
     """Paths as written."""
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 class Program(Protocol):
     def __call__(self, words: Sequence[str], /) -> Use:
-        """What the words after the program's name make it touch; raises Refused."""
+        """Read the words after the program's name; raises Refused."""
         ...
 
 

@@ -21,7 +21,7 @@ _TEXTS = "aic"
 _SUBSTITUTE_FLAGS = "gpiImM0123456789"
 _CLASS = re.compile(r":[a-z]+:\]")
 _COLLATING = {".": ".]", "=": "=]"}
-"""How `[.` and `[=` within a bracket end."""
+"""Endings of `[.` and `[=` within a bracket."""
 _BLANK = " \t\v\f\r"
 
 
@@ -59,7 +59,7 @@ class _Script:
         self._at = 0
         self._depth = 0
         self._next: dict[str, int] = {}
-        """Where a text was last found to stand next, so that it is looked for once however often it is asked for."""
+        """Positions at which a text was last found, so that it is looked for once however often it is asked for."""
 
     def check(self) -> None:
         while True:
