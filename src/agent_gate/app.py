@@ -219,7 +219,7 @@ def assemble(
     stages = Stages(
         Admission(ledger, clock, secrets),
         Binder(registry, ledger, clock, secrets, can_ask or notifier is not None),
-        Holder(ledger, clock, ids, notifier, approval_timeout_s),
+        Holder(ledger, clock, ids, notifier, approval_timeout_s, registry),
         Performer(ledger, clock, ids),
         Settler(ledger, clock, ids),
         Effects(ledger, clock, ids),

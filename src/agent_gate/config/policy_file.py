@@ -91,12 +91,13 @@ def _guards(tools: dict[str, dict[str, Any]]) -> Guards:
     def section(name: str, kind: Callable[..., T]) -> T | None:
         return kind(**{key: _field(key, value) for key, value in tools[name].items()}) if name in tools else None
 
-    return Guards(
-        fs_read=section("fs.read", PathGuard),
-        fs_write=section("fs.write", PathGuard),
-        http_get=section("http.get", UrlGuard),
-        shell_run=section("shell.run", CommandGuard),
-    )
+    kinds: Mapping[str, Callable[..., Any]] = {
+        "fs.read": PathGuard,
+        "fs.write": PathGuard,
+        "http.get": UrlGuard,
+        "shell.run": CommandGuard,
+    }
+    return Guards({name: section(name, kind) for name, kind in kinds.items() if name in tools})
 
 
 def _field(key: str, value: Json) -> Json:

@@ -24,6 +24,7 @@ from agent_gate.pipeline.hold import Resolution
 from agent_gate.pipeline.perform import with_output
 from agent_gate.policy.changes import write_signature
 from agent_gate.ports import Judge, Ledger, Prepared, Proposal
+from agent_gate.tools.files import FS_WRITE
 
 
 class Committing:
@@ -84,7 +85,9 @@ class Committing:
             await proposal.discard()
 
     def _decide(self, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Verdict:
-        return self._judge().decide_changes(prepared.call, prepared.facts, proposal.changes, verdict.requirement)
+        return self._judge().decide_changes(
+            prepared.call, prepared.facts, proposal.changes, verdict.requirement, FS_WRITE
+        )
 
     async def _not_agreed(
         self, progress: Progress, prepared: Prepared, verdict: Verdict, proposal: Proposal

@@ -10,7 +10,6 @@ from pathlib import Path
 from agent_gate.config import load_policy
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.gate.gate import Gate
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
 from agent_gate.model.errors import GateError
@@ -18,6 +17,7 @@ from agent_gate.model.limits import POLICY_POLL_INTERVAL_S
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from agent_gate.gate.driver import Driver
-from agent_gate.model.builtin import FS_WRITE, STATE_GET
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
@@ -24,6 +23,8 @@ from agent_gate.pipeline.admit import Admitted, Rejected
 from agent_gate.pipeline.decide import decided
 from agent_gate.ports import Prepared
 from agent_gate.resolve.copies import Copies
+from agent_gate.tools.files import FS_WRITE
+from agent_gate.tools.state import STATE_GET
 
 
 @dataclass(frozen=True, slots=True)

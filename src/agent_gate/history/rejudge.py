@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from agent_gate.history.replay import is_secret
 from agent_gate.history.state import show
 from agent_gate.ledger.sqlite.reader import row_of, rows_of
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import restore
 from agent_gate.model.moment import epoch, iso
@@ -21,6 +20,7 @@ from agent_gate.model.tool import Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
 
 FIRST_ENTRIES = (
     "SELECT e.project, e.seq, e.at, e.run_id, e.call_id, e.agent_id, e.tool, e.body FROM entries e"
@@ -176,7 +176,7 @@ class RecordedTools:
             " WHERE e.kind = 'tools' ORDER BY e.id DESC",
         )
         self._sets = [
-            (at, {name: ToolDeclaration.from_json(name, fields) for name, fields in restore(bytes(data)).items()})
+            (at, {name: ToolDeclaration(name).as_recorded(fields) for name, fields in restore(bytes(data)).items()})
             for at, data in rows
         ]
         self._unregistered: dict[str, ToolDeclaration] = {}

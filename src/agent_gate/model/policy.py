@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -180,3 +180,9 @@ class Policy:
     @property
     def defaults(self) -> list[PermissionRule]:
         return self.permissions.defaults
+
+    def placed_rules(self) -> Iterator[tuple[str, PermissionRule]]:
+        """Every rule and default, each with its place in the file."""
+        for section, rules in (("rules", self.rules), ("defaults", self.defaults)):
+            for number, rule in enumerate(rules):
+                yield f"{section}[{number}]", rule

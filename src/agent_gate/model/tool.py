@@ -145,7 +145,7 @@ class ToolDeclaration:
     reach: Reach | None = None
     guard: GuardedBy | None = None
     intent: bool = False
-    """Whether the ledger must know of a read before it happens; of writes and of what costs something it always does."""
+    """Whether the ledger must know of a read before it happens, as it always does of writes and of what has a cost."""
     signed_when_bound: bool = False
     """Whether its signatures come from what binding finds in the world, and not from the arguments alone."""
     looks: bool = False

@@ -49,7 +49,7 @@ def needs_intent(declaration: ToolDeclaration) -> bool:
     """Whether the ledger must know of the act before it happens: whatever changes the world or costs something."""
     if declaration.effect is _NONE:
         return False
-    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.name == "http.get"
+    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.intent
 
 
 class Performer:

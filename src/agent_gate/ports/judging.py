@@ -27,7 +27,12 @@ class Judge(Protocol):
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict: ...
 
     def decide_changes(
-        self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
+        self,
+        bound: BoundCall,
+        facts: Facts,
+        changes: Sequence[FileChange],
+        requirement: Requirement,
+        writing: ToolDeclaration,
     ) -> Verdict: ...
 
     def withheld(

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.model.builtin import FS_READ, FS_WRITE
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
@@ -27,6 +26,7 @@ from agent_gate.resolve.threads import FileThreads
 from agent_gate.resolve.workplace import start_of
 from agent_gate.resolve.writing import Holding, Writing
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.files import FS_READ, FS_WRITE
 
 _UTF_8 = "utf-8"
 _THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_gate.model.builtin import GATE_READ, PAST_STATE_TOOLS, STATE_AT, STATE_DIFF, STATE_HISTORY
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PAGE_LIMIT
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import PastStates, RegisteredTool
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.gate import GATE_READ
+from agent_gate.tools.state import PAST_STATE_TOOLS, STATE_AT, STATE_DIFF, STATE_HISTORY
 
 
 class RecordService:

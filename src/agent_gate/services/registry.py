@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
-from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.nearest import did_you_mean
-from agent_gate.model.tool import Json
+from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import RegisteredTool, ServiceHandler
+from agent_gate.tools.catalogue import CONFIGURED
 
 LOOK = "see the list of tools"
-TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
+TOOL_SERVICE_MAP = CONFIGURED
 """Tools that belong to a service which may not be configured here."""
 
 
@@ -35,6 +35,10 @@ class ToolRegistry:
 
     def find(self, name: str) -> RegisteredTool | None:
         return self._registered.get(name)
+
+    def declaration(self, name: str) -> ToolDeclaration | None:
+        registered = self._registered.get(name)
+        return None if registered is None else registered.declaration
 
     def missing(self, name: str) -> Problem:
         """Why there is no such hand, and which one was probably meant."""

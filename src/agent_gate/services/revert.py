@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import restore, sha256_hex
 from agent_gate.model.entry import INITIAL_SNAPSHOT, Entry
@@ -19,6 +18,8 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.state_aliases import aliases_of_change
 from agent_gate.ports import Binding, Judge, Ledger, NewState, Recorded, RegisteredTool, Transition
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.gate import GATE_REVERT
+from agent_gate.tools.state import STATE_REVERT
 
 
 class RevertService:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_gate.model.builtin import STATE_GET, STATE_TOOLS
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy import pointers
@@ -13,6 +12,7 @@ from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
 from agent_gate.ports import NewState, RegisteredTool
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.state import STATE_GET, STATE_TOOLS
 
 
 class StateService:

@@ -10,9 +10,7 @@ _WILD = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[a-z]+://")
 
 
-def wrong_beginning(
-    name: str, rest: str, beginnings: tuple[str, ...], why: str, before: str
-) -> PatternMistake | None:
+def wrong_beginning(name: str, rest: str, beginnings: tuple[str, ...], why: str, before: str) -> PatternMistake | None:
     """For a tool whose first argument can only begin so; `before` is what to put before another."""
     if not rest:
         return None

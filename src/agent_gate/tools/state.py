@@ -68,9 +68,7 @@ def _past_state(
 ) -> ToolDeclaration:
     """`aliases` are names of all that it shows, whatever its arguments."""
     schema = object_schema("", **properties)
-    return ToolDeclaration(
-        name, description, schema, {}, Effect.READ, Risk.LOW, 0, aliases=lambda _, __: aliases
-    )
+    return ToolDeclaration(name, description, schema, {}, Effect.READ, Risk.LOW, 0, aliases=lambda _, __: aliases)
 
 
 STATE_AT = _past_state(

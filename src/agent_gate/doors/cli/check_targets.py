@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agent_gate.model.tool import Json
-from agent_gate.policy.check import Looked
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.check import Looked
 
 if TYPE_CHECKING:
     from agent_gate.resolve.paths import PathResolver

@@ -14,7 +14,7 @@ from agent_gate.doors.codes import Exit, exit_of_decision
 from agent_gate.model.errors import ConfigError, GateError
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked
+from agent_gate.tools.check import Checked
 
 DEFAULT_POLICY = Path("policy.yaml")
 

@@ -21,7 +21,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.model.visible import more, visible, visible_lines
-from agent_gate.policy.check import Checked, Met
+from agent_gate.tools.check import Checked, Met
 
 SIGNATURES_SHOWN_MAX = 20
 RULES_SHOWN_MAX = 5

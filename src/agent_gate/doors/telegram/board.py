@@ -221,7 +221,7 @@ class Board:
         if not complete:
             return (deny,)
         allow = Button("Allow", self._seals.data(Verb.ALLOW, question))
-        if question.ungranted:
+        if self._approvals.why_once_only(question):
             return allow, deny
         return allow, deny, Button("Allow 1 h × 5", self._seals.data(Verb.GRANT, question))
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_gate.model.builtin import HTTP_GET
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
 from agent_gate.model.limits import LOOKUP_TIMEOUT_S, SHOWN_CHARS_MAX
@@ -25,6 +24,7 @@ from agent_gate.ports import Binding, Clock, Judge, Ledger, RegisteredTool
 from agent_gate.resolve.names import Resolver, SystemResolver, addresses_of
 from agent_gate.services.http.body import readable
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.http import HTTP_GET
 
 if TYPE_CHECKING:
     from agent_gate.services.http.exchange import Network, Reply

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.model.builtin import SHELL_RUN
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PLACE_WAIT_S, SHELL_COMMANDS_MAX, SIGNATURES_MAX
@@ -31,6 +30,7 @@ from agent_gate.services.shell.reaching import look_below
 from agent_gate.services.shell.viewing import Viewer
 from agent_gate.system.sharing import Places
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.shell import SHELL_RUN
 
 
 class ShellService:
