@@ -57,8 +57,9 @@ reads, the writer takes work), at the messenger and at every service's `health_c
 
 `serve` logs to standard error, one JSON object a line; `--log-level` or `AGENT_GATE_LOG_LEVEL` is `warning` unless
 you say `info` (every request: method, path, status, duration, address; never a query, header or body) or `debug`.
-Every secret of `config.yaml` and every credential in an `Authorization` shows as `[secret]`, also inside exceptions.
-An event loop that does not answer for a second is logged with the place where it hangs.
+Every secret of `config.yaml`, every credential in an `Authorization` and whatever `secret_scrub` knows by its shape
+shows as `[secret]`, also inside exceptions. An event loop that does not answer for a second is logged with the place
+where it hangs.
 
 Where an OpenTelemetry SDK is set up in the process (for instance by `opentelemetry-instrument agent-gate serve …`),
 each call is a span `agent_gate.call` with one span below it for each stage, `agent_gate.admit` to

@@ -9,6 +9,10 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from agent_gate.app import open_gate as open_gate
+    from agent_gate.compat import AuditEntry as AuditEntry
+    from agent_gate.compat import PendingApproval as PendingApproval
+    from agent_gate.compat import ToolRequest as ToolRequest
+    from agent_gate.compat import ToolResult as ToolResult
     from agent_gate.config import Config as Config
     from agent_gate.config import load_config as load_config
     from agent_gate.config import load_permissions as load_permissions
@@ -19,9 +23,7 @@ if TYPE_CHECKING:
     from agent_gate.gate.runs import replay_run as replay_run
     from agent_gate.gate.runs import verify_run as verify_run
     from agent_gate.model.approval import Approver as Approver
-    from agent_gate.model.approval import PendingApproval as PendingApproval
     from agent_gate.model.call import Agent as Agent
-    from agent_gate.model.entry import AuditEntry as AuditEntry
     from agent_gate.model.errors import ConfigError as ConfigError
     from agent_gate.model.errors import GateError as GateError
     from agent_gate.model.errors import PlanValidationError as PlanValidationError
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from agent_gate.model.errors import StorageError as StorageError
     from agent_gate.model.errors import ToolError as ToolError
     from agent_gate.model.outcome import Outcome as Outcome
-    from agent_gate.model.outcome import ToolRequest as ToolRequest
-    from agent_gate.model.outcome import ToolResult as ToolResult
     from agent_gate.model.permission import PermissionRule as PermissionRule
     from agent_gate.model.permission import Permissions as Permissions
     from agent_gate.model.verdict import Decision as Decision
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agent_gate.app": ("open_gate",),
+    "agent_gate.compat": ("AuditEntry", "PendingApproval", "ToolRequest", "ToolResult"),
     "agent_gate.config": ("Config", "load_config", "load_permissions", "load_plan", "load_policy"),
-    "agent_gate.model.approval": ("Approver", "PendingApproval"),
+    "agent_gate.model.approval": ("Approver",),
     "agent_gate.model.call": ("Agent",),
-    "agent_gate.model.entry": ("AuditEntry",),
     "agent_gate.model.errors": (
         "ConfigError",
         "GateError",
@@ -59,7 +59,7 @@ _HOMES = {
         "StorageError",
         "ToolError",
     ),
-    "agent_gate.model.outcome": ("Outcome", "ToolRequest", "ToolResult"),
+    "agent_gate.model.outcome": ("Outcome",),
     "agent_gate.model.permission": ("PermissionRule", "Permissions"),
     "agent_gate.model.verdict": ("Decision",),
     "agent_gate.gate.plans": ("run_plan",),

@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from agent_gate.doors.cli.asked import Asked, in_full
-from agent_gate.doors.cli.frame import width
+from agent_gate.doors.cli.question import Asked, in_full, width
 from agent_gate.doors.console.assets import Assets
 from agent_gate.doors.console.frame import templates
 from agent_gate.doors.console.inbox import Detail, Item

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from markupsafe import Markup
 
-from agent_gate.doors.cli import frame
+from agent_gate.doors.cli import question
 from agent_gate.doors.console import shown
 from agent_gate.doors.telegram.render import Rendered
 from agent_gate.model.visible import Kind
@@ -46,7 +46,7 @@ def test_letters_that_turn_numbers_around_are_noticed(monkeypatch: pytest.Monkey
 
 
 def test_a_row_that_leaves_its_frame_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame, "cells", lambda _: 1)
+    monkeypatch.setattr(question, "cells", lambda _: 1)
     assert failed() == {"render.frame"}
 
 

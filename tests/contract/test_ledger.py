@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 import pytest
 from msgspec import structs
 
+from agent_gate.compat import Database
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
@@ -73,21 +74,25 @@ class SetClock:
         return self.at
 
 
+class DocumentLedger(Ledger, Database, Protocol):
+    """A ledger that programs written by the core-engine document find their names on."""
+
+
 @dataclass
 class Storage:
     """One place that several ledgers share, as several processes would."""
 
-    open_one: Callable[[Clock], Ledger]
+    open_one: Callable[[Clock], DocumentLedger]
     clock: SetClock = field(default_factory=SetClock)
-    opened: list[Ledger] = field(default_factory=list)
+    opened: list[DocumentLedger] = field(default_factory=list)
 
-    def open(self) -> Ledger:
+    def open(self) -> DocumentLedger:
         ledger = self.open_one(self.clock)
         self.opened.append(ledger)
         return ledger
 
 
-def sqlite_at(folder: Path) -> Callable[[Clock], Ledger]:
+def sqlite_at(folder: Path) -> Callable[[Clock], DocumentLedger]:
     return lambda clock: SqliteLedger(folder / "a.db", clock, RandomIds())
 
 
@@ -103,7 +108,7 @@ async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 @pytest.fixture
-def ledger(storage: Storage) -> Ledger:
+def ledger(storage: Storage) -> DocumentLedger:
     return storage.open()
 
 
@@ -667,7 +672,7 @@ class TestQuestions:
 class TestPendingRequests:
     """The core-engine document's test plan for its database."""
 
-    async def test_a_pending_request_is_stored_and_found(self, ledger: Ledger) -> None:
+    async def test_a_pending_request_is_stored_and_found(self, ledger: DocumentLedger) -> None:
         await ledger.insert_pending("r1", "ha_get_state", {"entity_id": "light.a"}, "ha_get_state(light.a)", NOW + 900)
         assert await ledger.get_pending("r1") == {
             "request_id": "r1",
@@ -678,15 +683,15 @@ class TestPendingRequests:
             "expires_at": NOW + 900,
         }
 
-    async def test_a_missing_request_is_none(self, ledger: Ledger) -> None:
+    async def test_a_missing_request_is_none(self, ledger: DocumentLedger) -> None:
         assert await ledger.get_pending("r1") is None
 
-    async def test_a_request_id_is_stored_once(self, ledger: Ledger) -> None:
+    async def test_a_request_id_is_stored_once(self, ledger: DocumentLedger) -> None:
         await ledger.insert_pending("r1", "t", {}, "t", NOW + 900)
         with pytest.raises(StorageError):
             await ledger.insert_pending("r1", "t", {}, "t", NOW + 900)
 
-    async def test_a_deleted_request_is_gone_and_deleting_it_again_does_nothing(self, ledger: Ledger) -> None:
+    async def test_a_deleted_request_is_gone_and_deleting_it_again_does_nothing(self, ledger: DocumentLedger) -> None:
         await ledger.insert_pending("r1", "t", {}, "t", NOW + 900)
         await ledger.delete_pending("r1")
         await ledger.delete_pending("r1")
@@ -705,7 +710,7 @@ class TestPendingRequests:
         ]
         assert [row and row["request_id"] for row in left] == ["r0", None, None]
 
-    async def test_without_stale_requests_nothing_is_deleted(self, ledger: Ledger) -> None:
+    async def test_without_stale_requests_nothing_is_deleted(self, ledger: DocumentLedger) -> None:
         await ledger.insert_pending("r1", "t", {}, "t", NOW + 900)
         assert await ledger.cleanup_stale_requests() == []
         assert await ledger.get_pending("r1") is not None

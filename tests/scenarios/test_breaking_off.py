@@ -229,7 +229,7 @@ def test_whoever_insists_is_let_go_and_the_next_process_settles_what_was_open(tm
     """A tool that will not be cancelled keeps the run from ending in good order."""
     program = """
         import signal
-        from agent_gate.doors.cli.interrupts import Interrupts
+        from agent_gate.doors.cli.run import Interrupts
 
         async def main():
             @tool("stubborn", effect="write")

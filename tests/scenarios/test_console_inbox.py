@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from agent_gate import tool
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import CallRequest
 from agent_gate.model.limits import CONSOLE_QUESTIONS_SHOWN_MAX
@@ -268,13 +269,13 @@ async def test_a_read_is_told_as_such(tmp_path: Path) -> None:
     assert "low risk" in page.text
 
 
-async def test_a_trial_that_takes_too_long_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_trial_that_takes_too_long_is_broken_off(tmp_path: Path) -> None:
     picked = await Choice().pick("auto")
     if picked is None or not picked.layers:
         pytest.skip("no sandbox of this machine can throw away what a command writes")
-    monkeypatch.setattr("agent_gate.doors.console.preview.CONSOLE_PREVIEW_S", 0.2)
     guard = {"allow_executables": ["sh"], "unchecked_executables": ["sh"], "timeout_seconds": 60}
-    async with a_visitor(tmp_path, {**ASK_ALL, "tools": {"shell.run": guard}}, working_dir=tmp_path) as visitor:
+    policy, bounds = {**ASK_ALL, "tools": {"shell.run": guard}}, DoorBounds(console_preview_s=0.2)
+    async with a_visitor(tmp_path, policy, working_dir=tmp_path, bounds=bounds) as visitor:
         await asked(visitor.context, "shell.run", {"argv": ["sh", "-c", "sleep 50"]})
         page = await visitor.do(await visitor.see(), "/try")
     assert "was broken off" in page.text
@@ -448,8 +449,7 @@ async def test_news_comes_by_itself_and_ends_with_the_session_and_the_server(tmp
             assert name == "closing"
 
 
-async def test_too_many_streams_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.console.events.CONSOLE_STREAMS_MAX", 0)
-    async with a_visitor(tmp_path, ASK_ALL) as visitor:
+async def test_too_many_streams_are_refused(tmp_path: Path) -> None:
+    async with a_visitor(tmp_path, ASK_ALL, bounds=DoorBounds(console_streams_max=0)) as visitor:
         answer = await visitor.client.get("/console/events")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")

@@ -18,6 +18,7 @@ from websockets.typing import Origin
 
 from agent_gate.doors.api import OPERATIONS
 from agent_gate.doors.api.operation import Who
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, entries, reader, sender, until
 from tests.servers import (
@@ -424,11 +425,11 @@ async def test_a_list_ends_where_it_would_be_too_large_for_one_answer(tmp_path: 
         for _ in range(3):
             await house.clerk.hold("x" * 1_000)
         assert len((await house.anna.get("/pending"))["pending"]) == 4
-        with patch("agent_gate.doors.api.people.PAGE_BYTES_MAX", 6_000):
-            some = await house.anna.get("/pending")
-            own = await house.clerk.get("/pending")
-        with patch("agent_gate.doors.api.people.PAGE_BYTES_MAX", 1):
-            first = await house.anna.get("/pending")
+        house.served.context.bounds = DoorBounds(page_bytes_max=6_000)
+        some = await house.anna.get("/pending")
+        own = await house.clerk.get("/pending")
+        house.served.context.bounds = DoorBounds(page_bytes_max=1)
+        first = await house.anna.get("/pending")
     assert (1 < len(some["pending"]) < 4, some["total"], own["total"]) == (True, 4, 3)
     assert [one["call_id"] for one in first["pending"]] == [oldest]
 
@@ -440,11 +441,11 @@ async def test_entries_come_page_by_page(tmp_path: Path) -> None:
         whole = (await house.bot.get("/entries", tool="mail.*"))["entries"]
         pages: list[Json] = []
         place: Json = {}
-        with patch("agent_gate.doors.api.past.PAGE_BYTES_MAX", 1):
-            while page := (await house.bot.get("/entries", tool="mail.*", **place))["entries"]:
-                assert len(page) == 1
-                pages += page
-                place = {"before": f"{page[-1]['project']}:{page[-1]['seq']}"}
+        house.served.context.bounds = DoorBounds(page_bytes_max=1)
+        while page := (await house.bot.get("/entries", tool="mail.*", **place))["entries"]:
+            assert len(page) == 1
+            pages += page
+            place = {"before": f"{page[-1]['project']}:{page[-1]['seq']}"}
     assert (pages, len(whole)) == (whole, 3)
 
 

@@ -32,13 +32,15 @@ from agent_gate.config import (
     ServicesConfig,
     TelegramConfig,
 )
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.observe import Observation, configure_logs, secrets_of
-from agent_gate.doors.observe.logs import HIDDEN, QUIETED, Redaction
+from agent_gate.doors.observe.logs import QUIETED, log_redactor
 from agent_gate.doors.observe.metrics import OTHER, STAGES, Meter
 from agent_gate.doors.observe.watchdog import Watchdog
 from agent_gate.hosts.server import build_app
 from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.redaction import HIDDEN_IN_LOGS as HIDDEN
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Reached
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, reader, sender, until
@@ -117,10 +119,8 @@ class Lamp:
     async def close(self) -> None: ...
 
 
-@pytest.fixture
-def looks_every_time() -> Iterator[None]:
-    with patch("agent_gate.doors.observe.probes.READY_FOR_S", -1.0):
-        yield
+EVERY_TIME = DoorBounds(ready_for_s=-1)
+"""Whoever asks has everything looked at again."""
 
 
 async def ready(served: Served) -> tuple[int, Json]:
@@ -129,7 +129,6 @@ async def ready(served: Served) -> tuple[int, Json]:
         return response.status_code, response.json()["checks"]
 
 
-@pytest.mark.usefixtures("looks_every_time")
 async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_path: Path) -> None:
     lamp = Lamp()
 
@@ -139,7 +138,7 @@ async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_pat
     async def messenger() -> str:
         return "the bot is not in the chat"
 
-    async with a_server(tmp_path, services=[lamp]) as served:
+    async with a_server(tmp_path, services=[lamp], bounds=EVERY_TIME) as served:
         checks = served.context.checks
         status, told = await ready(served)
         assert (status, set(told.values())) == (200, {"ok"})
@@ -162,12 +161,11 @@ async def test_a_server_is_ready_when_everything_is_and_says_what_is_not(tmp_pat
         assert (await ready(served))[1]["server"] == "closing"
 
 
-@pytest.mark.usefixtures("looks_every_time")
 async def test_a_check_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
-    async with a_server(tmp_path) as served:
+    async with a_server(tmp_path, bounds=EVERY_TIME) as served:
         served.context.checks["slow"] = asyncio.Event().wait
-        with patch("agent_gate.doors.health.HEALTH_CHECK_S", 0.05):
-            status, told = await ready(served)
+        served.context.bounds = replace(EVERY_TIME, health_check_s=0.05)
+        status, told = await ready(served)
     assert (status, told["slow"]) == (503, "silent")
 
 
@@ -175,9 +173,8 @@ async def _raises() -> bool:
     raise StorageError("no")
 
 
-@pytest.mark.usefixtures("looks_every_time")
 async def test_a_server_whose_database_cannot_be_used_is_not_ready(tmp_path: Path) -> None:
-    async with a_server(tmp_path) as served, client_of(served) as client:
+    async with a_server(tmp_path, bounds=EVERY_TIME) as served, client_of(served) as client:
         with patch.object(type(served.gate.ledger), "commit", side_effect=StorageError("the disk is full")):
             unwritable = await client.get("/readyz")
         served.context.db = tmp_path / "elsewhere.db"
@@ -196,8 +193,8 @@ async def test_many_who_ask_at_once_are_one_look(tmp_path: Path) -> None:
 
     async with a_server(tmp_path) as served, client_of(served) as client:
         served.context.checks["it"] = check
-        with patch("agent_gate.doors.observe.probes.READY_FOR_S", 3_600.0):
-            answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
+        served.context.bounds = DoorBounds(ready_for_s=3_600)
+        answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
     assert ({answer.status_code for answer in answers}, asked) == ({200}, 1)
 
 
@@ -315,9 +312,15 @@ def lines_of(log: io.StringIO) -> list[dict[str, Any]]:
 
 
 def test_a_secret_that_is_found_after_the_log_was_opened_is_hidden_from_then_on() -> None:
-    redaction = Redaction(SECRETS)
-    redaction.hide("found-later-s3cret-token", "abc")
-    assert redaction.text("found-later-s3cret-token, s3cret-token, abc") == f"{HIDDEN}, {HIDDEN}, abc"
+    redactor = log_redactor(SECRETS)
+    redactor.hide("found-later-s3cret-token", "abc")
+    assert redactor.text("found-later-s3cret-token, s3cret-token, abc") == f"{HIDDEN}, {HIDDEN}, abc"
+
+
+def test_what_has_the_shape_of_a_credential_is_hidden_in_logs_and_so_is_a_secret_in_a_url() -> None:
+    redactor = log_redactor(["s3cret/token"])
+    said = "GET /?key=s3cret%2Ftoken with ghp_" + "a1B2" * 9
+    assert redactor.text(said) == f"GET /?key={HIDDEN} with {HIDDEN}"
 
 
 def test_a_log_is_one_json_object_a_line_without_secrets(log: io.StringIO) -> None:
@@ -352,7 +355,7 @@ def test_every_secret_of_a_configuration_is_known() -> None:
     known = secrets_of(config)
     assert {BOT_TOKEN, ANNA_TOKEN, "telegram-token", "home-token", "home-password"} <= set(known)
     assert "" not in known
-    hidden = Redaction(known)(None, "", {"event": f"{BOT_TOKEN} telegram-token"})
+    hidden = log_redactor(known).data({"event": f"{BOT_TOKEN} telegram-token"})
     assert hidden == {"event": f"{HIDDEN} {HIDDEN}"}
 
 
@@ -445,6 +448,5 @@ async def test_the_watchdog_of_a_server_feeds_its_figures(tmp_path: Path) -> Non
     async with a_context(tmp_path) as context:
         observation = Observation(context)
         assert build_app(context, observation) is not None
-        with patch("agent_gate.doors.observe.watchdog.LOOP_BEAT_INTERVAL_S", 0.005):
-            async with observation.watching():
-                await until(lambda: observation.meter.lag.buckets()[0][-1][1] > 0)
+        async with observation.watching():
+            await until(lambda: observation.meter.lag.buckets()[0][-1][1] > 0)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agent_gate.doors.cli.frame import width
+from agent_gate.doors.cli.question import width
 from agent_gate.model.invisible import is_invisible
 from tests.scenarios.test_cli import COMMAND, TIMEOUT_S, _environment, run_json
 

@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 
 from agent_gate import Outcome, tool
 from agent_gate.config import RateLimitConfig
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.model.limits import MESSAGE_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, STRANGERS_MESSAGE_BYTES_MAX
 from agent_gate.model.tool import Json
 from tests.gates import ASK_ALL, HandClock, People, approve, counter, deny, entries, reader, rows, sender, soon, until
@@ -283,11 +284,8 @@ async def test_many_agents_are_served_at_once_and_one_may_come_several_times(tmp
         assert (await server.gate.ledger.state("default")).document == {"n": 50}
 
 
-async def test_silent_sockets_are_let_go_in_time_and_keep_nobody_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.doors.websocket.door.HANDSHAKES_MAX", 5)
-    async with a_server(tmp_path, RULES, reader([])) as server:
+async def test_silent_sockets_are_let_go_in_time_and_keep_nobody_out(tmp_path: Path) -> None:
+    async with a_server(tmp_path, RULES, reader([]), bounds=DoorBounds(handshakes_max=5)) as server:
         silent = [await connect(server.ws_url, proxy=None) for _ in range(12)]
         async with a_raw_agent(server) as agent:
             assert (await agent.ask("tool_request", **call("note.read")))["status"] == "success"
@@ -295,8 +293,8 @@ async def test_silent_sockets_are_let_go_in_time_and_keep_nobody_out(
         assert [await one.closed() for one in crowded_out] == [1008] * 7
         for one in silent:
             await one.close()
-    monkeypatch.setattr("agent_gate.doors.websocket.door.HANDSHAKE_TIMEOUT_S", 0.05)
-    async with a_server(tmp_path) as server, a_raw_agent(server, None) as agent:
+    bounds = DoorBounds(handshake_timeout_s=0.05)
+    async with a_server(tmp_path, bounds=bounds) as server, a_raw_agent(server, None) as agent:
         assert await agent.closed() == 1008
 
 
@@ -456,19 +454,21 @@ async def test_everybody_is_told_when_the_server_ends_and_gets_what_is_still_to_
             assert await late.closed() == 1012
 
 
-async def test_an_agent_has_so_many_connections_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.websocket.door.AGENT_CONNECTIONS_MAX", 2)
-    async with a_server(tmp_path) as server, a_raw_agent(server):
+async def test_an_agent_has_so_many_connections_and_no_more(tmp_path: Path) -> None:
+    async with a_server(tmp_path, bounds=DoorBounds(agent_connections_max=2)) as server, a_raw_agent(server):
         async with a_raw_agent(server), a_raw_agent(server, CLERK_TOKEN), a_raw_agent(server) as one_too_many:
             assert await one_too_many.closed() == 1013
         async with a_raw_agent(server) as again:
             assert "tools" in await again.ask("list_tools")
 
 
-async def test_plans_that_go_on_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.websocket.connection.PLANS_UNDER_WAY_MAX", 1)
+async def test_plans_that_go_on_are_bounded(tmp_path: Path) -> None:
     people, plan = People(), {"version": "1.0", "steps": [{"tool": "mail.send"}]}
-    async with a_server(tmp_path, ASK_ALL, sender([]), people=people) as server, a_raw_agent(server) as agent:
+    bounds = DoorBounds(plans_under_way_max=1)
+    async with (
+        a_server(tmp_path, ASK_ALL, sender([]), people=people, bounds=bounds) as server,
+        a_raw_agent(server) as agent,
+    ):
         running = await agent.begin("execute_plan", plan=plan)
         asked = await people.question()
         assert (await agent.ask("execute_plan", plan=plan))["code"] == -32006
@@ -477,9 +477,8 @@ async def test_plans_that_go_on_are_bounded(tmp_path: Path, monkeypatch: pytest.
         assert (answer["id"], answer["result"]["status"]) == (running, "completed")
 
 
-async def test_answers_that_nobody_reads_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.websocket.connection.UNSENT_BYTES_MAX", 1_000)
-    async with a_server(tmp_path, RULES, reader([])) as server:
+async def test_answers_that_nobody_reads_do_not_pile_up(tmp_path: Path) -> None:
+    async with a_server(tmp_path, RULES, reader([]), bounds=DoorBounds(unsent_bytes_max=1_000)) as server:
         async with a_raw_agent(server) as agent:
             await agent.begin("tool_request", **call("note.read", "r", text="x" * 2_000))
             assert await agent.closed() == 1013

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from agent_gate.doors.bounds import DoorBounds
 from tests.gates import ANNA, ASK_ALL, People, sender, until
 from tests.servers import BOT_TOKEN, a_raw_agent, a_server
 
 
-async def test_a_plan_that_goes_on_without_its_agent_counts_like_a_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.doors.websocket.door.AGENT_CONNECTIONS_MAX", 1)
+async def test_a_plan_that_goes_on_without_its_agent_counts_like_a_connection(tmp_path: Path) -> None:
     people, acts = People(), list[str]()
-    async with a_server(tmp_path, ASK_ALL, sender(acts), people=people) as server:
+    bounds = DoorBounds(agent_connections_max=1)
+    async with a_server(tmp_path, ASK_ALL, sender(acts), people=people, bounds=bounds) as server:
         async with a_raw_agent(server) as agent:
             await agent.begin("execute_plan", plan={"version": "1.0", "steps": [{"tool": "mail.send"}]})
             asked = await people.question()

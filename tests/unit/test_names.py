@@ -29,13 +29,14 @@ from agent_gate import (
     open_gate,
     replay_run,
 )
+from agent_gate.compat import TOOL_SERVICE_MAP, DocumentDatabase, Executor
 from agent_gate.history.query import get_audit_log
 from agent_gate.ledger.sqlite.migrate import HEADS, revisions
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Ledger, Service, ServiceHandler
-from agent_gate.services.registry import TOOL_SERVICE_MAP, Executor, ToolRegistry
+from agent_gate.ports import Service, ServiceHandler
+from agent_gate.services.registry import ToolRegistry
 from tests.gates import ALLOW_ALL, a_gate, sender
 
 NAMES = """
@@ -119,8 +120,9 @@ def test_service_handler_and_module_are_service() -> None:
 
 async def test_the_database_s_methods_are_on_the_ledger_under_the_same_names(tmp_path: Path) -> None:
     names = {"insert_pending", "get_pending", "delete_pending", "cleanup_stale_requests", "close"}
-    assert names <= public(Ledger)
     async with a_gate(tmp_path, ALLOW_ALL) as gate:
+        assert names <= public(type(gate.ledger))
+        assert isinstance(gate.ledger, DocumentDatabase)
         await gate.ledger.insert_pending("r", "t", {"a": 1}, "t(1)", gate.clock.now() + 60)
         found = await gate.ledger.get_pending("r")
         await gate.ledger.delete_pending("r")

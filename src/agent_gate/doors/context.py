@@ -1,4 +1,4 @@
-"""What the doors of one server share."""
+"""Everything that the doors of one server share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent_gate.chain.configured import ConfiguredChain
 from agent_gate.config import Config
+from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.throttle import Throttle
 from agent_gate.gate.approvals import Approvals
@@ -22,7 +23,7 @@ from agent_gate.ledger.sqlite.reader import NoLedgerError, open_reader
 
 @dataclass(slots=True)
 class ServerContext:
-    """The gate with its two desks, and who may come to which."""
+    """The gate, what people and agents do at it, and who may do so."""
 
     gate: Gate
     approvals: Approvals
@@ -35,6 +36,7 @@ class ServerContext:
 
     Each says whether it is, or in one line what is wrong.
     """
+    bounds: DoorBounds = field(default_factory=DoorBounds)
     api_chain: ConfiguredChain | None = None
     """What the headers of each request to `/api` go through; None where the tokens of the configuration decide."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)

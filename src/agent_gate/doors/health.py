@@ -1,4 +1,4 @@
-"""How everything is that a hall rests on: messengers and services, each asked, none waited for long."""
+"""Health of everything that a server rests on: messengers and services, each asked, none waited for long."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Awaitable, Mapping
 
 from agent_gate.doors.context import ServerContext
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import HEALTH_CHECK_S
 from agent_gate.ports import Service
 
 OK = "ok"
 _log = logging.getLogger("agent_gate.health")
 
 
-async def wellbeing(
+async def health_of(
     context: ServerContext, besides: Mapping[str, Awaitable[bool | str]] | None = None
 ) -> dict[str, str]:
     """By name: `ok`, `silent`, or `failing` and why where that is known."""
@@ -25,7 +24,9 @@ async def wellbeing(
         **{name: ask() for name, ask in context.checks.items()},
     }
     asked |= {f"service:{service.name}": _is_well(service) for service in context.gate.services}
-    states = await asyncio.gather(*(_state(name, answer) for name, answer in asked.items()))
+    states = await asyncio.gather(
+        *(_state(name, answer, context.bounds.health_check_s) for name, answer in asked.items())
+    )
     return dict(zip(asked, states, strict=True))
 
 
@@ -33,7 +34,7 @@ async def connections(context: ServerContext) -> dict[str, str]:
     """Only what leads out of this machine, or is not well."""
     far = {f"service:{service.name}" for service in context.gate.services if hasattr(service, "trouble")}
     far |= context.checks.keys()
-    return {name: state for name, state in (await wellbeing(context)).items() if name in far or state != OK}
+    return {name: state for name, state in (await health_of(context)).items() if name in far or state != OK}
 
 
 async def _is_well(service: Service) -> bool | str:
@@ -41,9 +42,9 @@ async def _is_well(service: Service) -> bool | str:
     return await service.health_check() or str(getattr(service, "trouble", "")) or False
 
 
-async def _state(name: str, answer: Awaitable[bool | str]) -> str:
+async def _state(name: str, answer: Awaitable[bool | str], within_s: float) -> str:
     try:
-        async with asyncio.timeout(HEALTH_CHECK_S):
+        async with asyncio.timeout(within_s):
             said = await answer
             return f"failing: {said}" if isinstance(said, str) else OK if said else "failing"
     except TimeoutError:

@@ -23,7 +23,8 @@ from agent_gate.pipeline.admit import closed_problem
 from agent_gate.pipeline.hold import Resolution
 from agent_gate.pipeline.perform import with_output
 from agent_gate.policy.changes import write_signature
-from agent_gate.ports import Judge, Ledger, Prepared, Proposal
+from agent_gate.policy.judge import Judge
+from agent_gate.ports import Ledger, Prepared, Proposal
 from agent_gate.tools.files import FS_WRITE
 
 

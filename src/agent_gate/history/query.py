@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
+from agent_gate.compat import AuditEntry
 from agent_gate.history import run_rows
 from agent_gate.ledger.sqlite.reader import row_of, rows_of
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of, question_of
 from agent_gate.model.codec import restore
-from agent_gate.model.entry import AuditEntry, Entry
+from agent_gate.model.entry import Entry
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Status

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
-from agent_gate.model.outcome import ToolRequest
 from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json
 
 if TYPE_CHECKING:
-    import asyncio
+    pass
 
 
 WRITTEN = "wrote"
@@ -130,15 +128,3 @@ class Answer:
     note: str = ""
     grant: GrantTerms | None = None
     """Also let the same call pass again."""
-
-
-@dataclass
-class PendingApproval:
-    """The core-engine document's runtime record of a waiting question."""
-
-    request: ToolRequest
-    future: asyncio.Future[Any]
-    message_id: int | None = None
-    timeout_task: asyncio.Task[None] | None = None
-    created_at: float = field(default_factory=time.time)
-    expires_at: float = 0.0

@@ -114,6 +114,19 @@ class PendingRow:
     expires_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class BareRequest:
+    """A pending request of the core-engine document's as it is stored."""
+
+    call_id: str
+    request_id: str
+    tool_name: str
+    args: Mapping[str, Json]
+    signature: str
+    created_at: float
+    expires_at: float
+
+
 class OutboxRow(Struct, frozen=True):
     effect_id: str
     call_id: str
@@ -399,20 +412,3 @@ class Entry(Struct, frozen=True):
         fields["body"] = body
         fields |= {key: getattr(self, key).hex() for key in ("body_hash", "prev_hash", "hash")}
         return fields
-
-
-@dataclass
-class AuditEntry:
-    """The core-engine document's audit record; moments are epoch seconds."""
-
-    request_id: str
-    timestamp: float
-    tool_name: str
-    args: dict[str, Any]
-    signature: str
-    decision: str
-    resolution: str | None = None
-    resolved_by: str | None = None
-    resolved_at: float | None = None
-    execution_result: Any = None
-    agent_id: str = "default"

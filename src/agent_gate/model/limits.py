@@ -300,6 +300,8 @@ CHAIN_WARNINGS_MAX = 256
 """Different warnings that one executor logs as such; further ones are for `debug`."""
 SCRUB_STRETCH_CHARS = 16_384
 """Of a response that is looked through for secrets; more than one stretch is not for the event loop."""
+ENCODED_SECRETS_MAX = 64
+"""Secret values in the arguments of a call that are also looked for as URLs and base64 spell them."""
 RATE_KEYS_MAX = 100_000
 """Callers that are counted; while all of them are, a new one is refused."""
 RATE_SWEEP_INTERVAL_S = 1.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
@@ -148,25 +147,6 @@ SIMULATIONS = (ON_A_COPY, ONLY_JUDGED, ONLY_READ, NOT_KNOWN)
 _MOMENTS = ("started_at", "ended_at", "expires_at")
 _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.UNKNOWN: 2007}
 """For an outcome whose reason was erased."""
-
-
-@dataclass
-class ToolRequest:
-    """The core-engine document's request record."""
-
-    id: str
-    tool_name: str
-    args: dict[str, Any] = field(default_factory=dict)
-    signature: str = ""
-
-
-@dataclass
-class ToolResult:
-    """The core-engine document's result record."""
-
-    request_id: str
-    status: str
-    data: Any = None
 
 
 def _ids(request_id: str, call_id: str) -> dict[str, str]:

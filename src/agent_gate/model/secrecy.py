@@ -1,14 +1,14 @@
-"""What of a call's arguments may be written down and shown: secret ones stand as their keyed hash."""
+"""A call's arguments as they may be written down and shown: secret ones stand as their keyed hash."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from agent_gate.model.codec import canonical
+from agent_gate.model.limits import ENCODED_SECRETS_MAX
+from agent_gate.model.redaction import Redactor
 from agent_gate.model.tool import Json, ToolDeclaration
 
-HIDDEN = "***"
 KeyedHash = Callable[[bytes], str]
 
 
@@ -28,50 +28,38 @@ def recorded_misfit(args: Mapping[str, Json], tool: ToolDeclaration, keyed_hash:
 
 
 def without_secrets(text: str, args: Mapping[str, Json], tool: ToolDeclaration) -> str:
-    """A tool may quote its arguments in what it says; secret ones must not reach anybody that way."""
-    for secret in _texts_of(args, tool):
-        text = text.replace(secret, HIDDEN)
-    return text
+    """Hide secret arguments in what a tool says: it may quote them."""
+    secrets = _secrets_in(args, tool)
+    return _redactor(secrets).text(text) if secrets else text
 
 
 def output_without_secrets(data: Json, args: Mapping[str, Json], tool: ToolDeclaration) -> Json:
-    """A tool's result, which may echo its arguments as well."""
-    secrets = _texts_of(args, tool)
-    return _hidden(data, secrets) if secrets else data
+    """Hide them in a tool's result, which may echo its arguments as well."""
+    secrets = _secrets_in(args, tool)
+    return _redactor(secrets).data(data) if secrets else data
 
 
 def _sealed(value: Json, keyed_hash: KeyedHash) -> Json:
     return {"$secret": keyed_hash(canonical([value]))}
 
 
-def _texts_of(args: Mapping[str, Json], tool: ToolDeclaration) -> list[str]:
-    """Every way in which a part of a secret may be spelt, the longest first, so that none is cut in pieces."""
-    spelt = {spelling for name in tool.secret if name in args for spelling in _spellings(args[name])}
-    return sorted(spelt, key=len, reverse=True)
+def _redactor(secrets: set[str]) -> Redactor:
+    return Redactor(secrets, encoded=len(secrets) <= ENCODED_SECRETS_MAX, indexed=False)
 
 
-def _spellings(value: Json) -> Iterator[str]:
+def _secrets_in(args: Mapping[str, Json], tool: ToolDeclaration) -> set[str]:
+    return {text for name in tool.secret if name in args for text in _texts_in(args[name])}
+
+
+def _texts_in(value: Json) -> Iterator[str]:
+    """Every text and number of a value, as text."""
     if isinstance(value, Mapping):
         for part in value.values():
-            yield from _spellings(part)
+            yield from _texts_in(part)
     elif isinstance(value, list):
         for part in value:
-            yield from _spellings(part)
+            yield from _texts_in(part)
     elif isinstance(value, str) and value:
-        yield from (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1])
+        yield value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
-
-
-def _hidden(data: Json, secrets: Sequence[str]) -> Json:
-    if isinstance(data, str):
-        for secret in secrets:
-            data = data.replace(secret, HIDDEN)
-        return data
-    if isinstance(data, Mapping):
-        return {_hidden(key, secrets): _hidden(part, secrets) for key, part in data.items()}
-    if isinstance(data, list | tuple):
-        return [_hidden(part, secrets) for part in data]
-    if isinstance(data, int | float) and not isinstance(data, bool) and str(data) in secrets:
-        return HIDDEN
-    return data

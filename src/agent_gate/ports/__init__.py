@@ -1,10 +1,10 @@
 """Protocols that adapters fill: everything that the core asks of the outside world."""
 
-from agent_gate.ports.judging import HttpRequest, Judge, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 from agent_gate.ports.ledger import (
     Append,
+    BareRequests,
     Calls,
-    DocumentNames,
     EntitySnapshots,
     Ledger,
     LedgerFigures,
@@ -39,18 +39,17 @@ from agent_gate.ports.watching import Notifier, Observer, Reached, Unobserved
 __all__ = [
     "Act",
     "Append",
+    "BareRequests",
     "Bind",
     "Binding",
     "Calls",
     "Clock",
-    "DocumentNames",
     "EntitySnapshots",
     "Failed",
     "FinishCommit",
     "FinishedCommit",
     "HttpRequest",
     "Ids",
-    "Judge",
     "Keep",
     "Ledger",
     "LedgerFigures",

@@ -1,43 +1,11 @@
-"""Judgement under a policy, of calls and of requests of somebody else's traffic."""
+"""Judgement of requests of somebody else's traffic; calls are judged by `policy.judge`, which is pure and no port."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agent_gate.model.call import BoundCall, Facts
-from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
-from agent_gate.model.policy import Policy
-from agent_gate.model.tool import ToolDeclaration
-from agent_gate.model.verdict import Requirement, Verdict
-
-
-class Judge(Protocol):
-    """Judgement under the policy in force."""
-
-    @property
-    def policy(self) -> Policy: ...
-
-    def needs_state(self, tool: ToolDeclaration) -> bool: ...
-
-    def declared(self, tool: ToolDeclaration) -> ToolDeclaration: ...
-
-    def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict: ...
-
-    def decide_changes(
-        self,
-        bound: BoundCall,
-        facts: Facts,
-        changes: Sequence[FileChange],
-        requirement: Requirement,
-        writing: ToolDeclaration,
-    ) -> Verdict: ...
-
-    def withheld(
-        self, bound: BoundCall, facts: Facts, tool: ToolDeclaration, beginning: str
-    ) -> Callable[[str], bool] | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.entry import BareRequest, Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
 from agent_gate.model.grant import Grant
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
+from agent_gate.ports.surroundings import Clock
 
 
 class LedgerFigures(Struct, frozen=True):
@@ -196,6 +197,19 @@ class SideTables(Protocol):
         ...
 
 
+class BareRequests(Protocol):
+    """Pending requests that no question stands behind, as `compat` keeps them."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    async def bare_request(self, request_id: str) -> BareRequest | None: ...
+
+    async def bare_requests_until(self, at: float) -> Sequence[BareRequest]:
+        """Those whose deadline is past at that moment, the earliest first."""
+        ...
+
+
 class EntitySnapshots(Protocol):
     """A home as it was last seen."""
 
@@ -208,19 +222,5 @@ class EntitySnapshots(Protocol):
         ...
 
 
-class DocumentNames(Protocol):
-    """Names of the core-engine document."""
-
-    async def insert_pending(
-        self, request_id: str, tool_name: str, args: Mapping[str, Json], signature: str, expires_at: float
-    ) -> None: ...
-
-    async def get_pending(self, request_id: str) -> dict[str, Any] | None: ...
-
-    async def delete_pending(self, request_id: str) -> None: ...
-
-    async def cleanup_stale_requests(self) -> list[dict[str, Any]]: ...
-
-
-class Ledger(Append, States, Calls, Questions, SideTables, EntitySnapshots, DocumentNames, Protocol):
+class Ledger(Append, States, Calls, Questions, SideTables, BareRequests, EntitySnapshots, Protocol):
     """Appends, reads and notifies; questions about the past live in `history/`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,9 @@ from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports.judging import Judge
+
+if TYPE_CHECKING:  # 60 ms that who only reads the ledger does not pay
+    from agent_gate.policy.judge import Judge
 
 
 @dataclass(frozen=True, slots=True)

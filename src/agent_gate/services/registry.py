@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from agent_gate.compat import TOOL_SERVICE_MAP, missing
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
 from agent_gate.model.nearest import did_you_mean
-from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import RegisteredTool, ServiceHandler
-from agent_gate.tools.catalogue import CONFIGURED
+from agent_gate.model.tool import ToolDeclaration
+from agent_gate.ports import RegisteredTool
 
 LOOK = "see the list of tools"
-TOOL_SERVICE_MAP = CONFIGURED
-"""Tools that belong to a service which may not be configured here."""
 
 
 class ToolRegistry:
@@ -49,31 +47,3 @@ class ToolRegistry:
 
     def all(self) -> Sequence[RegisteredTool]:
         return list(self._registered.values())
-
-
-def missing(name: str) -> ExecutionError:
-    """Why a name leads to no hand: nobody knows it, or its service is not configured."""
-    service = TOOL_SERVICE_MAP.get(name)
-    if service is not None:
-        return ExecutionError(f"Service not configured: {service}", code=2006)
-    return ExecutionError(f"Unknown tool: {name}", code=2001)
-
-
-class Executor:
-    """Routes a tool to the service that provides it, or that is known to."""
-
-    def __init__(self, services: Mapping[str, ServiceHandler]) -> None:
-        self._services = services
-
-    async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
-        service = self._services.get(TOOL_SERVICE_MAP.get(tool_name, "")) or self._provider(tool_name)
-        if service is None:
-            raise missing(tool_name)
-        return await service.execute(tool_name, args)
-
-    def _provider(self, tool_name: str) -> ServiceHandler | None:
-        for service in self._services.values():
-            tools = getattr(service, "tools", tuple)
-            if any(tool.name == tool_name for tool in tools()):
-                return service
-        return None

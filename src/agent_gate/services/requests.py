@@ -8,7 +8,7 @@ from dataclasses import replace
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.limits import REQUEST_BODY_SHOWN_BYTES_MAX
-from agent_gate.model.secrecy import HIDDEN
+from agent_gate.model.redaction import HIDDEN
 from agent_gate.model.tool import Json
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards.urls import parse_url

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
+from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, Judge, NewState, Recorded, RegisteredTool
+from agent_gate.ports import Binding, NewState, Recorded, RegisteredTool
 from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.schemas import schema_of
 from agent_gate.toolkit.threads import POOL

@@ -23,7 +23,7 @@ def tool(name: str = "t", **fields: Any) -> ToolDeclaration:
     given: dict[str, Any] = {"effect": "read", "risk": "low", "cost": 0} | fields
     given["effect"], given["risk"] = Effect(given["effect"]), Risk(given["risk"])
     known = BUILTIN.get(name)
-    brought = {"guard": known.guard, "reach": known.reach, "looks": known.looks} if known else {}
+    brought: dict[str, Any] = {"guard": known.guard, "reach": known.reach, "looks": known.looks} if known else {}
     return ToolDeclaration(name, **given, **brought)
 
 

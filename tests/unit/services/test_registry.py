@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from agent_gate.compat import TOOL_SERVICE_MAP, Executor
 from agent_gate.model.errors import ConfigError, ExecutionError, GateError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.services.registry import TOOL_SERVICE_MAP, Executor, ToolRegistry
+from agent_gate.services.registry import ToolRegistry
 from agent_gate.toolkit import registered_tool
 from tests.gates import reader, sender
 

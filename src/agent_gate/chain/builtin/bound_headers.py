@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agent_gate.chain.builtin.secret_scrub import SecretScrub
 from agent_gate.chain.headers import Field
+from agent_gate.model.credentials import SHAPES, is_credential_name
+from agent_gate.model.redaction import Redactor
 
 _FRAMING = (
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
@@ -25,8 +26,9 @@ NEVER_BOUND = frozenset(_FRAMING)
 UNBOUND = frozenset({*_FRAMING, *_OF_ONE_ATTEMPT})
 """Headers on which an approval does not rest unless the chain says so."""
 
-_CREDENTIAL = re.compile(r"auth|cookie|token|secret|passw|api-?key|access-?key|session|signature|credential|jwt").search
-_BY_SHAPE = SecretScrub().prepare({"patterns": ["all"]})
+_OF_HEADERS = re.compile("session|signature|jwt").search
+"""Names that only headers with credentials have: of settings, `jwt` may be anything."""
+_BY_SHAPE = Redactor(shapes=SHAPES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,4 +52,4 @@ class BoundHeaders:
 
 
 def _is_credential(name: str, value: str) -> bool:
-    return bool(_CREDENTIAL(name)) or _BY_SHAPE.scrubbed(value) != value
+    return bool(is_credential_name(name) or _OF_HEADERS(name)) or _BY_SHAPE.text(value) != value

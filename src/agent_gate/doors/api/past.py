@@ -29,7 +29,7 @@ from agent_gate.history.report import build_report, run_of, steps_shown
 from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, IdentityError
-from agent_gate.model.limits import INTEGER_MAX, PAGE_BYTES_MAX
+from agent_gate.model.limits import INTEGER_MAX
 
 
 async def _read(asked: Asked, question: Callable[[sqlite3.Connection], dict[str, Any]]) -> Response:
@@ -82,7 +82,7 @@ async def list_entries(asked: Asked) -> Response:
         filters["before"] = project, int(number)
 
     def lines(reader: sqlite3.Connection) -> dict[str, Any]:
-        found = query.audit(reader, now=now, bytes_max=PAGE_BYTES_MAX, **filters)
+        found = query.audit(reader, now=now, bytes_max=asked.context.bounds.page_bytes_max, **filters)
         return {"entries": [line.to_json() for line in found]}
 
     return await _read(asked, lines)

@@ -31,13 +31,13 @@ from agent_gate.history.questions import open_questions
 from agent_gate.model.approval import GrantTerms, Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import PAGE_BYTES_MAX
 from agent_gate.model.moment import iso
 
 
 async def list_pending(asked: Asked) -> Response:
     clock, limit = asked.context.gate.clock, asked.query["limit"]
-    found = await asked.reading.ask(lambda reader: open_questions(reader, clock, limit, PAGE_BYTES_MAX, asked.only))
+    bytes_max = asked.context.bounds.page_bytes_max
+    found = await asked.reading.ask(lambda reader: open_questions(reader, clock, limit, bytes_max, asked.only))
     told = [_told(question, approved_by, whole=asked.only is None) for question, approved_by in found.first]
     for fields, (question, _) in zip(told, found.first, strict=True):
         if unattended := await asked.context.approvals.unattended(question):

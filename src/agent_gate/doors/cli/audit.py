@@ -1,27 +1,36 @@
-"""`agent-gate audit`: what was asked for, by whom, and how it ended."""
+"""`agent-gate audit` lists what was asked for, by whom, and how it ended; `agent-gate export` writes it all out."""
 
 from __future__ import annotations
 
 import heapq
+import os
+import sys
 import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from enum import Enum
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
+from agent_gate.doors.cli.ledgers import reading
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, commands, examples
 from agent_gate.doors.codes import Exit
+from agent_gate.history import query
+from agent_gate.history.clock_jumps import ClockJump, clock_jumps
+from agent_gate.history.export import export as lines_of
+from agent_gate.history.query import AuditLine, moment_since
 from agent_gate.model.entry import GATE_PROJECT
-from agent_gate.model.errors import ToolError
+from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.moment import iso
 
-if TYPE_CHECKING:
-    from agent_gate.history.clock_jumps import ClockJump
-    from agent_gate.history.query import AuditLine
-
 SIGNATURE_CHARS_MAX = 120
+TOLD_EVERY = 1000
+"""Entries between two signs of life."""
 
 app = commands()
 
@@ -53,10 +62,6 @@ def audit(
     as_json: AsJson = False,
 ) -> int:
     """List the calls in the ledger, the newest first, and when the clock was set."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history import query
-    from agent_gate.history.clock_jumps import clock_jumps
-
     now, whole = time.time(), tool is agent is status is None and project in (None, GATE_PROJECT)
     with reading(db) as reader:
         try:
@@ -90,8 +95,6 @@ def audit(
 
 
 def _moment(since: str | None, now: float) -> str:
-    from agent_gate.history.query import moment_since
-
     return "" if since is None else iso(moment_since(since, now))
 
 
@@ -114,3 +117,70 @@ def _row(line: AuditLine) -> tuple[object, ...]:
         why,
         line.call_id,
     )
+
+
+class Format(Enum):
+    """Format of an export."""
+
+    JSONL = "jsonl"
+
+
+@app.command(
+    epilog=examples(
+        "agent-gate export --format jsonl > record.jsonl", "agent-gate export --output record.jsonl --project home"
+    )
+)
+def export(
+    format: Annotated[Format, typer.Option("--format", help="One JSON object a line.")] = Format.JSONL,  # noqa: A002, ARG001
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file, readable by you alone.")
+    ] = None,
+    project: Annotated[str | None, typer.Option("--project", metavar="NAME", help="Only this project's chain.")] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only this run.")] = None,
+    db: Db = DEFAULT_DB,
+    as_json: AsJson = False,
+) -> int:
+    """Print every entry of the ledger, with its body and its hashes."""
+    with reading(db) as reader, closing(_generator(lines_of(reader, project=project, run_id=run))) as lines:
+        if output is None:
+            for line in lines:
+                screen.write_json(line.decode())
+            return Exit.SUCCESS
+        with screen.working("exporting") as told:
+            count = _write(output, _counted(lines, told))
+    if as_json:
+        screen.print_json({"output": str(output), "entries": count})
+    else:
+        print(f"{screen.count(count, 'entry', 'entries')} in {output}", file=sys.stderr)
+    return Exit.SUCCESS
+
+
+def _generator(lines: Iterator[bytes]) -> Generator[bytes, None, None]:
+    """Closed while the ledger is still open, also where the reader of our output goes away."""
+    yield from lines
+
+
+def _counted(lines: Iterable[bytes], told: Callable[[int], None]) -> Iterator[bytes]:
+    for number, line in enumerate(lines):
+        if number % TOLD_EVERY == 0:
+            told(number)
+        yield line
+
+
+def _write(path: Path, lines: Iterable[bytes]) -> int:
+    """A new file only: what is there may be the ledger itself."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StorageError(f"cannot make `{path}`: {reason}", suggestion="name a new file") from None
+    count = 0
+    try:
+        with open(descriptor, "wb") as file:
+            for line in lines:
+                file.write(line)
+                count += 1
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise StorageError(f"cannot write `{path}`: {error.strerror}", suggestion="make room for it") from None
+    return count

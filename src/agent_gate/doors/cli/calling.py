@@ -9,9 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agent_gate import Agent, Outcome, load_policy, open_gate
+import agent_gate
+from agent_gate.config import load_policy
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
 from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.model.call import Agent
+from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 
@@ -58,7 +61,8 @@ async def _call(
     notifier = TerminalNotifier(policy) if may_answer(policy) else None
     # The owner of policy and database acts with every role that the policy knows.
     agent = Agent("local", tuple(policy.roles), projects=("*",))
-    async with open_gate(policy, db, agent=agent, notifier=notifier, **around) as gate:
+    # By the package, which imports a gate and all its services only here: `state show` does without them.
+    async with agent_gate.open_gate(policy, db, agent=agent, notifier=notifier, **around) as gate:
         if notifier:
             notifier.gate = gate
         return await gate.call(tool, args, project=project)

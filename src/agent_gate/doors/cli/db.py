@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import existing_database
+from agent_gate.doors.cli.ledgers import writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples
+from agent_gate.doors.cli.terminal import must_mean_it, person_name
 from agent_gate.doors.codes import Exit
+from agent_gate.history.backup import backup as copy
+from agent_gate.history.erase import Erased, erase_call
+from agent_gate.history.erase import retain as keep
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.migrate import HEAD
+from agent_gate.ledger.sqlite.migrate import upgrade as migrate
 from agent_gate.model.visible import visible
-
-if TYPE_CHECKING:
-    from agent_gate.history.erase import Erased
 
 app = commands("Care for the ledger's file, and the two ways to erase.")
 
@@ -22,11 +28,6 @@ app = commands("Care for the ledger's file, and the two ways to erase.")
 @app.command(epilog=examples("agent-gate db upgrade --db agent-gate.db"))
 def upgrade(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """Bring the ledger to the schema of this release."""
-    from agent_gate.ledger.sqlite.files import LedgerFiles
-    from agent_gate.ledger.sqlite.locks import WriterLock
-    from agent_gate.ledger.sqlite.migrate import HEAD
-    from agent_gate.ledger.sqlite.migrate import upgrade as migrate
-
     path = existing_database(db)
     files = LedgerFiles(path)
     files.create()
@@ -53,8 +54,6 @@ def backup(
 
     The copy verifies on its own.
     """
-    from agent_gate.history.backup import backup as copy
-
     path = existing_database(db)
     with screen.working("copying the ledger"):
         made = copy(path, target)
@@ -78,13 +77,10 @@ def erase(
 
     Who, when and how it ended stay, and the chain verifies.
     """
-    from agent_gate.doors.cli.ledgers import writing
-    from agent_gate.history.erase import erase_call
-
     existing_database(db)
-    person.must_mean_it(f"erasing call `{call}`", yes=yes, command="agent-gate db erase")
+    must_mean_it(f"erasing call `{call}`", yes=yes, command="agent-gate db erase")
     return _say(
-        writing(db, lambda ledger, clock, ids: erase_call(ledger, call, by=person.name(), clock=clock, ids=ids)),
+        writing(db, lambda ledger, clock, ids: erase_call(ledger, call, by=person_name(), clock=clock, ids=ids)),
         as_json,
     )
 
@@ -100,13 +96,10 @@ def retain(
 
     Of each call the same is erased as by `db erase`; old states of a home are erased too.
     """
-    from agent_gate.doors.cli.ledgers import writing
-    from agent_gate.history.erase import retain as keep
-
     existing_database(db)
-    person.must_mean_it(f"erasing all calls older than {days:g} days", yes=yes, command="agent-gate db retain")
+    must_mean_it(f"erasing all calls older than {days:g} days", yes=yes, command="agent-gate db retain")
     with screen.working("erasing"):
-        erased = writing(db, lambda ledger, clock, ids: keep(ledger, days, by=person.name(), clock=clock, ids=ids))
+        erased = writing(db, lambda ledger, clock, ids: keep(ledger, days, by=person_name(), clock=clock, ids=ids))
     return _say(erased, as_json)
 
 

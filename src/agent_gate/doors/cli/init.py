@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +15,13 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, commands, examples
 from agent_gate.doors.codes import Exit
+from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.trust import set_aside, was_deleted
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.moment import iso
+from agent_gate.resolve.ownership import Start, note_own
+from agent_gate.system.clock import RandomIds, SystemClock
 
 STARTER = Path(__file__).parent / "starter"
 CONFIG = "config.yaml"
@@ -63,11 +72,6 @@ def init(
 
 def _begin_anew(db: Path, as_json: bool) -> bool:
     """Only where a ledger was deleted: then nothing else is to be lost as well."""
-    from agent_gate.ledger.sqlite.files import LedgerFiles
-    from agent_gate.ledger.sqlite.trust import set_aside, was_deleted
-    from agent_gate.model.moment import iso
-    from agent_gate.system.clock import SystemClock
-
     files = LedgerFiles(db)
     if not was_deleted(files):
         return False
@@ -100,27 +104,17 @@ def _prepare(directory: Path, force: bool) -> None:
 
 
 def _create_database(path: Path) -> None:
-    import asyncio
-
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
-    from agent_gate.system.clock import RandomIds, SystemClock
-
     asyncio.run(SqliteLedger(path, SystemClock(), RandomIds()).close())
 
 
 def _note(directory: Path, db: Path) -> None:
     """Gates of this user that run already keep their agents away from what was just made."""
-    from agent_gate.resolve.ownership import Start, note_own
-
     policy, plan, config = (directory / name for name in FILES)
     note_own(Start.of(str(directory), [db], [config], [policy, plan]))
 
 
 def _config(directory: Path, db: Path) -> bytes:
     """The starter's, with tokens that nobody else has and the ledger's place as `serve` finds it from there."""
-    import json
-    import secrets
-
     try:
         place = db.absolute().relative_to(directory.absolute())
     except ValueError:

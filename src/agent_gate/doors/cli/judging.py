@@ -1,4 +1,7 @@
-"""Judges calls that nobody makes: wishes as text in, answers in the shape of an outcome out."""
+"""Judges calls that nobody makes: wishes as text in, answers in the shape of an outcome out.
+
+Files and programs that a guarded tool would touch are found, and nothing is done to them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -27,6 +30,7 @@ from agent_gate.tools.check import Checked, Looked, Met, check_call
 
 if TYPE_CHECKING:
     from agent_gate.resolve.own_watch import OwnWatch
+    from agent_gate.resolve.paths import PathResolver
 
 JUDGES_MAX = 64
 """How many policies are kept compiled."""
@@ -129,12 +133,11 @@ def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Js
     known = BUILTIN.get(wish.tool)
     if known is None or not known.signed_when_bound or judge.policy.guards.of(wish.tool) is None:
         return None
-    from agent_gate.doors.cli.check_targets import look
     from agent_gate.resolve.paths import PathResolver
 
     working_dir = judge.surroundings.working_dir
     resolver = PathResolver(working_dir, judges.own_files(working_dir))
-    return lambda args: look(wish.tool, args, judge, resolver, working_dir, resolve=wish.resolve)
+    return lambda args: _targets(wish.tool, args, judge, resolver, working_dir, resolve=wish.resolve)
 
 
 def refused(problem: Problem) -> Checked:
@@ -237,3 +240,61 @@ def to_json(checked: Checked, wish: Wish, line: int | None = None) -> dict[str, 
 def _met(met: Met) -> dict[str, Any]:
     name = "alias" if met.is_alias else "signature"
     return {name: met.name, "rules": [{"pattern": rule.pattern, "action": rule.action} for rule in met.rules]}
+
+
+def _targets(
+    tool: str, args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str, *, resolve: bool
+) -> Looked:
+    """Signatures, resources and facts of a call that is judged and not made; names are looked up only on request."""
+    if tool == "http.get":
+        return _fetch(args, resolve=resolve)
+    if tool == "shell.run":
+        return _command(args, judge, resolver, working_dir)
+    return _file(tool, args, resolver)
+
+
+def _file(tool: str, args: Mapping[str, Json], resolver: PathResolver) -> Looked:
+    from agent_gate.services.filesystem import bind_for_check
+
+    binding = bind_for_check(tool, args, resolver)
+    return Looked(binding.signatures, binding.resources, binding.found)
+
+
+def _fetch(args: Mapping[str, Json], *, resolve: bool) -> Looked:
+    from agent_gate.policy.guards.fetches import found, read_fetch
+
+    fetch = read_fetch(args)
+    if not resolve or fetch.url.is_address:
+        return Looked(fetch.signatures, fetch.resources)
+    import asyncio
+
+    from agent_gate.resolve.names import SystemResolver, addresses_of
+
+    def look_up() -> Mapping[str, Json]:
+        return found(asyncio.run(addresses_of(fetch.url.host, SystemResolver())))
+
+    return Looked(fetch.signatures, fetch.resources, look_further=look_up)
+
+
+def _command(args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str) -> Looked:
+    from agent_gate.services.shell.layering import writes_of
+    from agent_gate.services.shell.looking import look as look_at_command
+
+    policy = judge.policy
+    looked = look_at_command(args, policy, resolver, working_dir, judge.surroundings)
+    looked.release()
+    section = policy.guards.shell_run
+    writes = writes_of(policy, looked.use)
+    resources = {**looked.resources, "writes": writes, "sandbox": _sandbox(section.sandbox if section else "off")}
+    return Looked((looked.signature,), resources, looked.found, looked.aliases)
+
+
+@lru_cache
+def _sandbox(setting: str) -> str:
+    import asyncio
+
+    from agent_gate.policy.guards.commands import NO_SANDBOX
+    from agent_gate.sandbox.choice import Choice
+
+    picked = asyncio.run(Choice().pick(setting))
+    return picked.name if picked is not None else NO_SANDBOX

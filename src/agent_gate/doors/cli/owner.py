@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
+import warnings
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
+from agent_gate.doors.cli.ledgers import reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
+from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit
+from agent_gate.history.contacts import list_contacts
 from agent_gate.model.visible import visible
-
-if TYPE_CHECKING:
-    from agent_gate.services.contacts import ContactsService
+from agent_gate.services.contacts import ContactsService
+from agent_gate.services.contacts.service import check_key
 
 LINE_BYTES_MAX = 8_192
 """More than the service takes, so that it can say what is wrong."""
@@ -40,28 +44,23 @@ def set_(key: Key, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     At a terminal it is typed and not shown, otherwise it is the first line of the standard input. It is sealed with
     a key beside the ledger, and never printed again; the record says who set which KEY.
     """
-    from agent_gate.services.contacts.service import check_key
-
     existing_database(db)
     check_key(key)
     value = _value(key)
-    _change(db, lambda contacts: contacts.set(key, value, by=person.name()))
+    _change(db, lambda contacts: contacts.set(key, value, by=person_name()))
     return _say("set", key, as_json)
 
 
 @app.command(epilog=examples("agent-gate owner unset home_assistant_token"))
 def unset(key: Key, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """Take away what is kept under KEY; the record says who did."""
-    _change(db, lambda contacts: contacts.unset(key, by=person.name()))
+    _change(db, lambda contacts: contacts.unset(key, by=person_name()))
     return _say("unset", key, as_json)
 
 
 @app.command("list", epilog=examples("agent-gate owner list", "agent-gate owner list --json"))
 def list_(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """List the keys and when each was set; the values are not shown."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.contacts import list_contacts
-
     with reading(db) as reader:
         found = list_contacts(reader)
     if as_json:
@@ -73,9 +72,6 @@ def list_(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
 
 
 def _change(db: str, change: Callable[[ContactsService], Awaitable[None]]) -> None:
-    from agent_gate.doors.cli.ledgers import writing
-    from agent_gate.services.contacts import ContactsService
-
     writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.secret, clock, ids)))
 
 
@@ -90,9 +86,6 @@ def _value(key: str) -> str:
 
 
 def _typed(prompt: str) -> str:
-    import getpass
-    import warnings
-
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", getpass.GetPassWarning)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from agent_gate.config import load_policy
+from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
+from agent_gate.doors.cli.ledgers import reading
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.codes import Exit
+from agent_gate.history.own_files import own_files
+from agent_gate.history.policy_try import Flip, Trial
+from agent_gate.history.policy_try import try_policy as trial_of
+from agent_gate.history.query import moment_since
 from agent_gate.model.errors import ToolError
-
-if TYPE_CHECKING:
-    from agent_gate.history.policy_try import Flip, Trial
+from agent_gate.policy.judge import Judge
+from agent_gate.resolve.ownership import Start, find_own
+from agent_gate.resolve.surroundings import look_around, real_directory
 
 FLIPS_SHOWN_MAX = 100
 WHY_FROM_COLUMNS = 110
@@ -49,16 +56,6 @@ def try_policy(
 
     The exit code is 1 if anything is newly allowed.
     """
-    from agent_gate.config import load_policy
-    from agent_gate.config.policy_warnings import warnings_of
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.own_files import own_files
-    from agent_gate.history.policy_try import try_policy as trial_of
-    from agent_gate.history.query import moment_since
-    from agent_gate.policy.judge import Judge
-    from agent_gate.resolve.ownership import Start, find_own
-    from agent_gate.resolve.surroundings import look_around, real_directory
-
     loaded, here = load_policy(policy), real_directory(working_dir)
     for warning in warnings_of(loaded):
         screen.warn(warning)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from agent_gate.doors.cli import faults
-from agent_gate.doors.cli.fast_check import run_fast
+from agent_gate.doors.cli.fast_path import run_fast
 from agent_gate.doors.codes import Exit
 
 NAME = "agent-gate"

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
-from agent_gate.doors.cli import person, screen
+from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
+from agent_gate.doors.cli.ledgers import reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
+from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit
+from agent_gate.history.projects import Projects, list_projects
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.tool import Json
@@ -26,9 +29,6 @@ _DONE = {"create": "open", "archive": "archived", "lock": "locked", "unlock": "o
 @app.command("list", epilog=examples("agent-gate project list", "agent-gate project list --json"))
 def list_(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """List the projects of the ledger."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.projects import list_projects
-
     with reading(db) as reader:
         projects = list_projects(reader)
     if as_json:
@@ -85,11 +85,8 @@ def unlock(name: Name, db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
 
 
 def _change(action: str, name: str, db: str, as_json: bool, *documents: Json) -> int:
-    from agent_gate.doors.cli.ledgers import writing
-    from agent_gate.history.projects import Projects
-
     writing(
-        db, lambda ledger, clock, ids: getattr(Projects(ledger, clock, ids, person.name()), action)(name, *documents)
+        db, lambda ledger, clock, ids: getattr(Projects(ledger, clock, ids, person_name()), action)(name, *documents)
     )
     if as_json:
         screen.print_json({"project": name, "status": _DONE[action]})

@@ -1,75 +1,117 @@
-"""A running server, as the commands reach it: where it is, whose token is shown, and what it answers."""
+"""A running server, as commands reach it: the options that say where it is, whose token is shown, what it answers."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import quote
 
+import httpx2
 import typer
 
+from agent_gate.client.link import where_to_look
+from agent_gate.config import Config, load_config
 from agent_gate.doors.codes import Unreachable
 from agent_gate.model.errors import ConfigError, GateError, IdentityError, Problem
 from agent_gate.model.tool import Json
 
-if TYPE_CHECKING:
-    import httpx2
-
-    from agent_gate.config import Config
-
-Url = Annotated[
-    str | None,
-    typer.Option("--url", metavar="URL", envvar="AGENT_GATE_URL", help="The server; that of --config if not named."),
-]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token", metavar="TOKEN", envvar="AGENT_GATE_TOKEN", help="Whose; the first one in --config if not named."
-    ),
-]
-ConfigPath = Annotated[
-    Path, typer.Option("-c", "--config", metavar="FILE", help="Where address and token stand, if it is there.")
-]
-CaFile = Annotated[
-    Path | None,
-    typer.Option("--ca", metavar="FILE", envvar="AGENT_GATE_CA", help="Certificates to trust besides the system's."),
-]
-
-DEFAULT_CONFIG = Path("config.yaml")
 DEFAULT_URL = "http://127.0.0.1:8443"
 TIMEOUT_S = 30.0
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """The options of every command that talks to a server; each field is one, see `at_server`."""
+
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url", metavar="URL", envvar="AGENT_GATE_URL", help="The server; that of --config if not named."
+        ),
+    ] = None
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", metavar="TOKEN", envvar="AGENT_GATE_TOKEN", help="Whose; the first one in --config if not named."
+        ),
+    ] = None
+    config: Annotated[
+        Path, typer.Option("-c", "--config", metavar="FILE", help="Where address and token stand, if it is there.")
+    ] = Path("config.yaml")
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca", metavar="FILE", envvar="AGENT_GATE_CA", help="Certificates to trust besides the system's."
+        ),
+    ] = None
+
+    def address(self, *, approver: bool) -> Address:
+        """Combine what the command line or the environment says with what the configuration says."""
+        is_whole = self.url is not None and self.token is not None
+        config = load_config(self.config) if not is_whole and self.config.exists() else None
+        url = self.url or (_url_of(config) if config else DEFAULT_URL)
+        token = self.token or (_token_of(config, approver) if config else None)
+        if token is None:
+            whose = "an approver's" if approver else "an agent's"
+            raise IdentityError(
+                f"{whose} token is needed", suggestion="give --token, AGENT_GATE_TOKEN, or a --config that has one"
+            )
+        return Address(url.rstrip("/"), token, _tls(url, self.ca))
+
+    @contextmanager
+    def connected(self, *, approver: bool) -> Iterator[Remote]:
+        """Open its HTTP API with an approver's token, or with an agent's."""
+        address = self.address(approver=approver)
+        headers = {"Authorization": f"Bearer {address.token}"}
+        verify = address.tls if address.tls is not None else True
+        try:
+            client = httpx2.Client(headers=headers, trust_env=False, timeout=TIMEOUT_S, verify=verify)
+        except UnicodeEncodeError:
+            raise IdentityError("the token has characters that no token has", suggestion="check --token") from None
+        with client:
+            yield Remote(client, address.url)
+
+
+CONFIGURED = Server()
+"""The server that the configuration names."""
+
+
+def at_server(command: Callable[..., int]) -> Callable[..., int]:
+    """Put the options of a server where the command takes `server`: Typer knows no options in groups."""
+
+    @wraps(command)
+    def run(**given: Any) -> int:
+        server = Server(**{field.name: given.pop(field.name) for field in fields(Server)})
+        return command(server=server, **given)
+
+    keyword_only, hints = inspect.Parameter.KEYWORD_ONLY, get_type_hints(Server, include_extras=True)
+    options = [
+        inspect.Parameter(field.name, keyword_only, default=field.default, annotation=hints[field.name])
+        for field in fields(Server)
+    ]
+    declared = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for parameter in declared.parameters.values():
+        parameters += options if parameter.name == "server" else [parameter.replace(kind=keyword_only)]
+    run.__signature__ = declared.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
+    """Place of a server, and the token to show there."""
+
     url: str
     token: str
     tls: ssl.SSLContext | None
-
-
-def address_of(url: str | None, token: str | None, config_path: Path, ca: Path | None, *, approver: bool) -> Address:
-    """What was said on the command line or in the environment, and for the rest what the configuration says."""
-    config = _config(config_path) if url is None or token is None else None
-    url = url or (_url_of(config) if config else DEFAULT_URL)
-    token = token or (_token_of(config, approver) if config else None)
-    if token is None:
-        whose = "an approver's" if approver else "an agent's"
-        raise IdentityError(
-            f"{whose} token is needed", suggestion="give --token, AGENT_GATE_TOKEN, or a --config that has one"
-        )
-    return Address(url.rstrip("/"), token, _tls(url, ca))
-
-
-def _config(path: Path) -> Config | None:
-    from agent_gate.config import load_config
-
-    return load_config(path) if path.exists() else None
 
 
 def _url_of(config: Config) -> str:
@@ -113,15 +155,11 @@ class Remote:
         return self._ask("DELETE", path)
 
     def _ask(self, method: str, path: tuple[str, ...], **options: Any) -> Json:
-        import httpx2
-
         place = "/api/v1/" + "/".join(quote(part, safe="") for part in path)
         try:
             response = self._client.request(method, self._url + place, **options)
             answer = response.json()
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            from agent_gate.client.link import where_to_look
-
             reason = _ERRNO.sub("", " ".join(str(error).split()) or type(error).__name__).lower().rstrip(".")
             raise Unreachable(f"cannot connect to `{self._url}`: {reason}", suggestion=where_to_look(reason)) from None
         except ValueError:
@@ -137,29 +175,3 @@ class Remote:
         if response.status_code == 401:
             problem = replace(problem, suggestion="check --token, or the tokens in the configuration")
         raise GateError.of(problem)
-
-
-@contextmanager
-def approvers_door(url: str | None, token: str | None, config: Path, ca: Path | None) -> Iterator[Remote]:
-    with _door(address_of(url, token, config, ca, approver=True)) as remote:
-        yield remote
-
-
-@contextmanager
-def agents_door(url: str | None, token: str | None, config: Path, ca: Path | None) -> Iterator[Remote]:
-    with _door(address_of(url, token, config, ca, approver=False)) as remote:
-        yield remote
-
-
-@contextmanager
-def _door(address: Address) -> Iterator[Remote]:
-    import httpx2
-
-    headers = {"Authorization": f"Bearer {address.token}"}
-    verify = address.tls if address.tls is not None else True
-    try:
-        client = httpx2.Client(headers=headers, trust_env=False, timeout=TIMEOUT_S, verify=verify)
-    except UnicodeEncodeError:
-        raise IdentityError("the token has characters that no token has", suggestion="check --token") from None
-    with client:
-        yield Remote(client, address.url)

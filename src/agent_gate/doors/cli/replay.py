@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from agent_gate.config import load_policy
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import existing_database
+from agent_gate.doors.cli.ledgers import reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.codes import Exit
+from agent_gate.history.replays import Replayed, replay_run
+from agent_gate.history.report import run_of
+from agent_gate.history.verify import verify as verify_ledger
+from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.visible import visible
-
-if TYPE_CHECKING:
-    from agent_gate.history.replays import Replayed
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
-    from agent_gate.ports import Clock, Ids
+from agent_gate.plugins import installed, transitions_of
+from agent_gate.ports import Clock, Ids
+from agent_gate.services.state import StateService
 
 app = commands()
 
@@ -41,13 +45,6 @@ def replay(
 
     Recorded results come back; every verdict and every pure step is computed again.
     """
-    from agent_gate.config import load_policy
-    from agent_gate.doors.cli.ledgers import writing
-    from agent_gate.history.replays import replay_run
-    from agent_gate.history.verify import verify as verify_ledger
-    from agent_gate.plugins import installed, transitions_of
-    from agent_gate.services.state import StateService
-
     findings: list[str] = []
     if verify:
         with screen.working("verifying the run"):
@@ -74,9 +71,6 @@ def replay(
 
 
 def _whole_id(db: str, run: str) -> str:
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.report import run_of
-
     with reading(db) as reader:
         return str(run_of(reader, run)["run_id"])
 

@@ -1,23 +1,25 @@
-"""`agent-gate request`: one call of an agent, made at a running server."""
+"""Commands of an agent at a running server: `request` makes one call, `tools` lists what could be called."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from agent_gate.client import GateClient, GateUnreachable
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.options import AsJson, commands, examples
-from agent_gate.doors.cli.remote import DEFAULT_CONFIG, Address, CaFile, ConfigPath, Token, Url, address_of
+from agent_gate.doors.cli.outcomes import print_outcome
+from agent_gate.doors.cli.remote import CONFIGURED, Address, Server, at_server
 from agent_gate.doors.codes import Exit, Unreachable, exit_of_outcome
 from agent_gate.model.codec import CodecError, parse
+from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json, Mode
-
-if TYPE_CHECKING:
-    from agent_gate.model.outcome import Outcome
 
 NAME = "agent-gate request"
 TOLD_AFTER_S = 1.0
@@ -31,6 +33,7 @@ app = commands()
         'agent-gate request shell.run --args \'{"argv": ["git", "status"]}\' --timeout 60',
     )
 )
+@at_server
 def request(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool; see `agent-gate tools`.")],
     pairs: Annotated[
@@ -47,10 +50,7 @@ def request(
     timeout: Annotated[
         float | None, typer.Option("--timeout", min=0.001, metavar="SECONDS", help="Wait no longer than this.")
     ] = None,
-    url: Url = None,
-    token: Token = None,
-    config: ConfigPath = DEFAULT_CONFIG,
-    ca: CaFile = None,
+    server: Server = CONFIGURED,
     as_json: AsJson = False,
 ) -> int:
     """Make one call as an agent, and print its outcome.
@@ -58,12 +58,8 @@ def request(
     Where a person must agree, it waits for them; after --timeout the call goes on, and the same --request-id leads to
     its outcome.
     """
-    import asyncio
-
-    from agent_gate.doors.cli.verdicts import print_outcome
-
     arguments = arguments_of(pairs or (), args)
-    address = address_of(url, token, config, ca, approver=False)
+    address = server.address(approver=False)
     options = {"project": project, "confirmed": confirmed, "mode": mode.value if mode else None, "wait": not no_wait}
     try:
         outcome = asyncio.run(_call(address, tool, arguments, request_id, timeout, options))
@@ -84,11 +80,6 @@ async def _call(
     timeout_s: float | None,
     options: dict[str, Any],
 ) -> Outcome:
-    import asyncio
-    import uuid
-
-    from agent_gate.client import GateClient, GateUnreachable
-
     request_id = request_id or uuid.uuid4().hex
     try:
         async with GateClient(address.url, address.token, ssl=address.tls) as gate:
@@ -145,3 +136,27 @@ def _still_waiting(request_id: str, as_json: bool) -> int:
         screen.say(f"{screen.paint('pending_approval')}  no answer yet; the call goes on")
         screen.say(screen.paint(f"ask again with --request-id {request_id}", "dim"))
     return Exit.WAITING
+
+
+@app.command(epilog=examples("agent-gate tools", "agent-gate tools --json"))
+@at_server
+def tools(
+    server: Server = CONFIGURED,
+    as_json: AsJson = False,
+) -> int:
+    """List the tools that the holder of a token could use."""
+    with server.connected(approver=False) as remote:
+        answer = remote.get("tools")
+    if as_json:
+        screen.print_json(answer)
+        return Exit.SUCCESS
+    columns = ("tool", "effect", "risk", "cost", "arguments", "what it does")
+    rows = [
+        (
+            tool["name"], tool["effect"], tool["risk"], f"{tool['cost']:g}",
+            ", ".join(tool["input_schema"].get("properties", {})), screen.shortened(tool["description"]),
+        )
+        for tool in answer["tools"]
+    ]  # fmt: skip
+    screen.print_table(columns, rows, empty="no tools", whole=("tool",))
+    return Exit.SUCCESS

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.checking import DEFAULT_POLICY
+from agent_gate.doors.cli.calling import call_here
+from agent_gate.doors.cli.check import DEFAULT_POLICY
 from agent_gate.doors.cli.ledger_path import existing_database
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, PolicyPath, Project, ServicesOf, commands, examples
+from agent_gate.doors.cli.outcomes import print_outcome
 from agent_gate.doors.codes import exit_of_outcome
 
 app = commands()
@@ -25,9 +27,6 @@ def revert(
     as_json: AsJson = False,
 ) -> int:
     """Undo what one call did: a call like any other, judged by the policy and recorded."""
-    from agent_gate.doors.cli.calling import call_here
-    from agent_gate.doors.cli.verdicts import print_outcome
-
     outcome = call_here(policy, existing_database(db), "gate.revert", {"call_id": call}, project, config)
     if as_json:
         screen.print_json(outcome.to_json())

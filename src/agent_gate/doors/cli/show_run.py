@@ -8,11 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.ledgers import reading
 from agent_gate.doors.cli.live import ICONS
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.cli.verdicts import why
+from agent_gate.doors.cli.outcomes import why
 from agent_gate.doors.codes import Exit
 from agent_gate.history.replay_words import in_words
+from agent_gate.history.report import run_of, steps_shown
+from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.codec import restore
 from agent_gate.model.errors import Problem
 from agent_gate.model.visible import visible
@@ -49,10 +52,6 @@ def show_run(
     as_json: AsJson = False,
 ) -> int:
     """Show one run: its plan, its policy, and each call with its ids and hashes."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history.report import run_of, steps_shown
-    from agent_gate.ledger.sqlite.reader import one_moment
-
     with reading(db) as reader, one_moment(reader):
         found = run_of(reader, run)
         steps = steps_shown(reader, found)

@@ -7,11 +7,16 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.checking import DEFAULT_POLICY
+from agent_gate.doors.cli.calling import call_here
+from agent_gate.doors.cli.check import DEFAULT_POLICY
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledger_path import existing_database
+from agent_gate.doors.cli.ledgers import reading
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, PolicyPath, Project, commands, examples
+from agent_gate.doors.cli.outcomes import print_outcome
 from agent_gate.doors.codes import Exit, exit_of_outcome
+from agent_gate.history import state
+from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.visible import visible, visible_lines
 
 app = commands("A project's state, now and at every moment before.")
@@ -30,9 +35,6 @@ def show(
     as_json: AsJson = False,
 ) -> int:
     """Show the state of a project."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history import state
-
     if version is not None and snapshot is not None:
         raise UsageMistake("give either --version or --snapshot", "agent-gate state show")
     with reading(db) as reader:
@@ -54,9 +56,6 @@ def history(
     as_json: AsJson = False,
 ) -> int:
     """List the versions of a state and who made each, newest first."""
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history import state
-
     with reading(db) as reader:
         changes = state.history(reader, project, limit)
     if as_json:
@@ -88,10 +87,6 @@ def diff(
 
     The difference is a JSON Patch (RFC 6902).
     """
-    from agent_gate.doors.cli.ledgers import reading
-    from agent_gate.history import state
-    from agent_gate.ledger.sqlite.reader import one_moment
-
     with reading(db) as reader, one_moment(reader):
         last = state.show(reader, project).version
         first_place, second_place = _place(before, max(0, last - 1)), _place(after, last)
@@ -137,9 +132,6 @@ def revert(
 
     This is a call like any other, judged by the policy and recorded.
     """
-    from agent_gate.doors.cli.calling import call_here
-    from agent_gate.doors.cli.verdicts import print_outcome
-
     path = existing_database(db)
     outcome = call_here(policy, path, "state.revert", {"snapshot_id": snapshot}, project)
     if as_json:

@@ -1,22 +1,29 @@
-"""The person at a real terminal as an approver: each question is shown whole and answered there."""
+"""The person at the terminal: their name in the record, their yes or no, and questions of the gate that they answer."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
+import pwd
 import sys
+import termios
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from agent_gate import Approver, Gate, GateError
-from agent_gate.doors.cli import person
-from agent_gate.doors.cli.asked import Asked, in_full, in_short
-from agent_gate.doors.cli.frame import COLUMNS_MIN, ROWS_MIN
-from agent_gate.model.approval import Question
+from agent_gate.doors.cli import screen
+from agent_gate.doors.cli.faults import UsageMistake
+from agent_gate.doors.cli.question import COLUMNS_MIN, ROWS_MIN, Asked, in_full, in_short
+from agent_gate.model.approval import Approver, Question
+from agent_gate.model.errors import GateError
 from agent_gate.model.policy import Policy
 from agent_gate.model.visible import visible
 from agent_gate.sandbox.child import readable
 
+if TYPE_CHECKING:
+    from agent_gate import Gate
+
+CHOICES = "[y/N]"
 LINE_BYTES_MAX = 4096
 """A terminal hands over no longer line."""
 REST_S = 0.3
@@ -29,7 +36,7 @@ class TerminalNotifier:
     def __init__(self, policy: Policy, hand_over: Callable[[bool], None] | None = None) -> None:
         """`hand_over(True)` frees the screen for a question, `hand_over(False)` takes it back."""
         # Whoever holds policy and database may answer for every role; two approvers they are not.
-        self._who = Approver(person.name(), tuple(policy.roles))
+        self._who = Approver(person_name(), tuple(policy.roles))
         self._hand_over = hand_over or (lambda _: None)
         self._turn = asyncio.Lock()
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -73,7 +80,7 @@ async def _agrees(asked: Asked) -> bool:
             return False
         lines = in_short(asked, columns, rows - 2)
     _print(lines)
-    return person.means_yes(await _typed(f"╰─ Allow it? {person.CHOICES} "))
+    return means_yes(await _typed(f"╰─ Allow it? {CHOICES} "))
 
 
 async def _reads(lines: Sequence[str], rows: int) -> bool:
@@ -106,11 +113,52 @@ async def _typed(prompt: str) -> str | None:
     It is waited for without a thread: one that waits for a line cannot be ended.
     """
     await asyncio.sleep(REST_S)
-    person.forget_typed()
+    forget_typed()
     print(prompt, end="", file=sys.stderr, flush=True)
     await readable(sys.stdin.fileno())
     return os.read(sys.stdin.fileno(), LINE_BYTES_MAX).decode(errors="replace") or None
 
 
 def may_answer(policy: Policy) -> bool:
-    return policy.approvals_at_terminal and person.is_there()
+    return policy.approvals_at_terminal and is_person_there()
+
+
+def person_name() -> str:
+    """`local:<user>`, by user id: an environment variable could claim anything."""
+    try:
+        return f"local:{pwd.getpwuid(os.getuid()).pw_name}"
+    except KeyError:
+        return f"local:{os.getuid()}"
+
+
+def is_person_there() -> bool:
+    """Tell if a question can be put: both ends are a terminal."""
+    return screen.on_terminal(sys.stdin) and screen.on_terminal(sys.stderr)
+
+
+def says_yes(question: str) -> bool:
+    forget_typed()
+    print(f"{question} {CHOICES} ", end="", file=sys.stderr, flush=True)
+    try:
+        return means_yes(input())
+    except EOFError:
+        return False
+
+
+def forget_typed() -> None:
+    """What was typed before a question was shown is no answer to it."""
+    termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def means_yes(line: str | None) -> bool:
+    return (line or "").strip().lower() in ("y", "yes")
+
+
+def must_mean_it(what: str, *, yes: bool, command: str) -> None:
+    """Return only if the person says so, now or with --yes."""
+    if yes:
+        return
+    if not is_person_there():
+        raise UsageMistake(f"{what} cannot be undone, and nobody can be asked here: add --yes", command)
+    if not says_yes(f"{what} cannot be undone; do it?"):
+        raise GateError("not confirmed: nothing was changed", code=1015, suggestion="answer y, or add --yes")

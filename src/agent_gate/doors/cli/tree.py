@@ -1,4 +1,4 @@
-"""The tree of commands: its branches are loaded when they are asked for."""
+"""The tree of commands; its branches are loaded when they are asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LazyGroup(HelpfulGroup):
-    """Knows its commands by name, and imports one when it is used or described."""
+    """Group that knows its commands by name and summary, and imports one when it is used."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -29,18 +29,18 @@ class LazyGroup(HelpfulGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002 -- Typer's signature
-        home = COMMANDS.get(cmd_name)
-        if home is None:
+        if cmd_name not in COMMANDS:
             return None
-        command = get_command(import_module(home).app)
+        loaded = get_command(import_module(f"{__package__}.{COMMANDS[cmd_name].module}").app)
+        # A module with several commands is a group of them, and so is a command with others below it.
+        command = loaded.commands.get(cmd_name, loaded) if isinstance(loaded, HelpfulGroup) else loaded
         command.name = cmd_name
         return command
 
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
-        for title, names in SECTIONS.items():
-            commands = {name: command for name in names if (command := self.get_command(ctx, name))}
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002 -- Typer's signature
+        for title, commands in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in commands.items()])
+                formatter.write_dl([(name, command.summary) for name, command in commands.items()])
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,9 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledger_path import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.codes import Exit
+from agent_gate.history.findings import Report
+from agent_gate.history.verify import verify as verify_ledger
 from agent_gate.model.visible import visible
-
-if TYPE_CHECKING:
-    from agent_gate.history.findings import Report
 
 app = commands()
 
@@ -42,8 +41,6 @@ def verify(
 
     Every hash, chain and table, the schema and the anchor are checked. The exit code is 6 where something is not.
     """
-    from agent_gate.history.verify import verify as verify_ledger
-
     path = database_path(db)
     with screen.working("verifying the ledger"):
         report = verify_ledger(path, run_id=run, anchor=anchor)

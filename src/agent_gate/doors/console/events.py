@@ -11,7 +11,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from agent_gate.doors.console.frame import HEADERS, Console, Visit
 from agent_gate.history import inbox
 from agent_gate.history.inbox import Mark
-from agent_gate.model.limits import CONSOLE_STREAMS_MAX
 
 LOOK_AGAIN_S = 10.0
 """Seconds after which the inbox is looked at though nothing was written: deadlines pass by themselves."""
@@ -29,7 +28,7 @@ class Events:
         self._looked: tuple[float, Mark] | None = None
 
     async def stream(self, visit: Visit) -> Response:
-        if self._streams >= CONSOLE_STREAMS_MAX:
+        if self._streams >= self._context.bounds.console_streams_max:
             return PlainTextResponse("too many are watching", 503, {**HEADERS, "retry-after": "30"})
         headers = {**HEADERS, "x-accel-buffering": "no"}
         return StreamingResponse(self._news(visit), headers=headers, media_type="text/event-stream")

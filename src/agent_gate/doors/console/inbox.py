@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from agent_gate.doors.console.frame import Visit
-from agent_gate.doors.console.preview import Preview, foresee
+from agent_gate.doors.console.preview import Preview, preview_of
 from agent_gate.doors.console.shown import Argument, arguments
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import inbox
@@ -111,7 +111,7 @@ def _item(visit: Visit, question: Question, approved_by: tuple[str, ...]) -> Ite
 async def _detail(visit: Visit, item: Item, try_it: bool) -> Detail:
     registered = visit.context.gate.tools.find(item.question.tool)
     declaration = visit.context.gate.judge.declared(registered.declaration) if registered else None
-    return Detail(item, declaration, await foresee(visit.context, item.question, try_it=try_it))
+    return Detail(item, declaration, await preview_of(visit.context, item.question, try_it=try_it))
 
 
 async def answer(visit: Visit) -> Response:

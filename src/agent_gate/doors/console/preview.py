@@ -14,7 +14,7 @@ from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import CONSOLE_PARTS_MAX, CONSOLE_PREVIEW_S
+from agent_gate.model.limits import CONSOLE_PARTS_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Effect, Mode
 
@@ -36,7 +36,7 @@ class Preview:
     is_warning: bool = False
 
 
-async def foresee(context: ServerContext, question: Question, *, try_it: bool = False) -> Preview:
+async def preview_of(context: ServerContext, question: Question, *, try_it: bool = False) -> Preview:
     registered = context.gate.tools.find(question.tool)
     if registered is None:
         return Preview("This tool is not offered here any more: an approval would lead to an error.", is_warning=True)
@@ -48,10 +48,12 @@ async def foresee(context: ServerContext, question: Question, *, try_it: bool = 
     request = _as_it_was_made(question, await context.gate.ledger.entries_of(question.call_id))
     state = await context.gate.ledger.state(question.project)
     try:
-        async with asyncio.timeout(CONSOLE_PREVIEW_S):
+        async with asyncio.timeout(context.bounds.console_preview_s):
             outcome, _ = await context.gate.simulate(request, with_previews=try_it or not on_request, as_if_agreed=True)
     except TimeoutError:
-        return Preview(f"Trying it took longer than {CONSOLE_PREVIEW_S:.0f} s and was broken off.", is_warning=True)
+        return Preview(
+            f"Trying it took longer than {context.bounds.console_preview_s:.0f} s and was broken off.", is_warning=True
+        )
     except GateError as error:
         return Preview(f"It could not be tried: {error.problem.detail}.", is_warning=True)
     if outcome.status is Status.PENDING_APPROVAL and outcome.files:

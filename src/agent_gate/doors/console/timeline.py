@@ -13,7 +13,7 @@ from agent_gate.doors.console.frame import Visit, address
 from agent_gate.history import projects, query
 from agent_gate.history.query import AuditLine
 from agent_gate.model.errors import GateError, StorageError, ToolError
-from agent_gate.model.limits import CONSOLE_ROWS_MAX, CONSOLE_SEARCH_S
+from agent_gate.model.limits import CONSOLE_ROWS_MAX
 
 FILTERS = ("agent", "tool", "status", "project", "since", "text")
 SINCE = (("", "any time"), ("1h", "the last hour"), ("24h", "the last day"), ("7d", "the last week"))
@@ -32,7 +32,9 @@ async def show(visit: Visit) -> Response:
     chosen = {name: visit.asked(name)[:200] for name in FILTERS}
     found, problem = Found([]), None
     try:
-        found = await visit.console.read(_look, visit.now, chosen, visit.asked("before"))
+        found = await visit.console.read(
+            _look, visit.now, chosen, visit.asked("before"), visit.context.bounds.console_search_s
+        )
     except GateError as error:
         problem = error.problem
     return await visit.page(
@@ -51,11 +53,11 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _look(reader: sqlite3.Connection, now: float, chosen: dict[str, str], before: str) -> Found:
+def _look(reader: sqlite3.Connection, now: float, chosen: dict[str, str], before: str, within_s: float) -> Found:
     wanted: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     if before:
         wanted["before"] = _place(before)
-    ends_at = time.monotonic() + CONSOLE_SEARCH_S
+    ends_at = time.monotonic() + within_s
     reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS_BETWEEN_LOOKS)
     try:
         lines = query.audit(reader, now=now, limit=CONSOLE_ROWS_MAX + 1, **wanted)
@@ -63,7 +65,7 @@ def _look(reader: sqlite3.Connection, now: float, chosen: dict[str, str], before
         if time.monotonic() <= ends_at:
             raise
         raise ToolError(
-            f"the search took longer than {CONSOLE_SEARCH_S:.0f} s",
+            f"the search took longer than {within_s:.0f} s",
             code=2002,
             suggestion="choose a shorter time, or an agent",
         ) from None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -15,14 +15,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import EventDict, WrappedLogger
 
 from agent_gate.config import Config
+from agent_gate.model.credentials import AUTHORIZATION, SHAPES, is_credential_name
+from agent_gate.model.redaction import HIDDEN_IN_LOGS, Redactor
 from agent_gate.model.visible import visible
 
-HIDDEN = "[secret]"
-_SECRET_KEYS = frozenset(("authorization", "cookie", "proxy-authorization", "set-cookie", "token", "password"))
-_CREDENTIALS = re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',;]+")
-_CREDENTIAL_NAME = re.compile(
-    r"(?i)auth|cookie|token|secret|passw|passphrase|(api|access|private|signing)[_-]?key|credential|dsn"
-).search
+_SECRET_KEYS = ("authorization", "cookie", "proxy-authorization", "set-cookie", "token", "password")
+_SHAPES = (AUTHORIZATION, *(shape for name, shape in SHAPES.items() if name != "bearer"))
+"""Of a header the name of its scheme stays."""
 QUIETED = ("alembic", "httpcore", "httpcore2", "httpx", "httpx2", "mcp", "websockets.client")
 """Libraries that log every URL or message, in which somebody else's secret may stand, or each step of theirs."""
 _SHORTEST_SECRET_CHARS = 4
@@ -33,19 +32,29 @@ _log = structlog.stdlib.get_logger("agent_gate.http")
 
 def secrets_of(config: Config) -> list[str]:
     """Every value of the configuration that must not be read in a log."""
-    services = config.services
-    found = [agent.token for agent in config.agents]
-    found += [approver.token for approver in config.approvers]
-    if config.messenger and config.messenger.telegram:
-        found.append(config.messenger.telegram.token)
-    if services.homeassistant:
-        found.append(services.homeassistant.token)
-        found.append(_password_in(services.homeassistant.url))
+    found = list(_settings_in(config))
     for chain in config.chains.values():
         for step in chain:
             found += _secrets_in(step.metadata) + _credentials_in(step.metadata)
     found += _credentials_in(config.policies)
     return [secret for secret in found if len(secret) >= _SHORTEST_SECRET_CHARS]
+
+
+def _settings_in(section: Any) -> Iterator[str]:
+    """Every setting with the name of a credential, and passwords in URLs, whichever section has them."""
+    match section:
+        case Mapping():
+            yield from _settings_in([*section.values()])
+        case list() | tuple():
+            for part in section:
+                yield from _settings_in(part)
+        case _:
+            for setting in fields(section) if is_dataclass(section) else ():
+                value = getattr(section, setting.name)
+                if isinstance(value, str):
+                    yield value if is_credential_name(setting.name) else _password_in(value)
+                else:
+                    yield from _settings_in(value)
 
 
 def _secrets_in(metadata: Mapping[str, Any]) -> list[str]:
@@ -64,7 +73,7 @@ def _credentials_in(value: Any, *, named: bool = False) -> list[str]:
         case str():
             return [value if named and len(value) >= 8 else _password_in(value)]
         case Mapping():
-            pairs = [(item, named or bool(_CREDENTIAL_NAME(str(key)))) for key, item in value.items()]
+            pairs = [(item, named or bool(is_credential_name(str(key)))) for key, item in value.items()]
         case list() | tuple():
             pairs = [(item, named) for item in value]
         case _:
@@ -79,47 +88,37 @@ def _password_in(url: str) -> str:
         return ""
 
 
-class Redaction:
-    """A processor that hides known secrets and credentials, wherever in an event they stand."""
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets: set[str] = set()
-        self._known: re.Pattern[str] | None = None
-        self.hide(*secrets)
-
-    def hide(self, *secrets: str) -> None:
-        """These too from now on: a secret may be found only after the log was opened."""
-        self._secrets.update(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET_CHARS)
-        # The longer first: one may be the beginning of another.
-        known = sorted(map(re.escape, self._secrets), key=len, reverse=True)
-        self._known = re.compile("|".join(known)) if known else None
-
-    def __call__(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
-        return {key: HIDDEN if key.lower() in _SECRET_KEYS else self._clean(value) for key, value in event.items()}
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, bytes):
-            return self.text(value.decode(errors="backslashreplace"))
-        if isinstance(value, Mapping):
-            return {
-                self._clean(key): HIDDEN if str(key).lower() in _SECRET_KEYS else self._clean(item)
-                for key, item in value.items()
-            }
-        if isinstance(value, list | tuple | set | frozenset):
-            return [self._clean(item) for item in value]
-        return value if isinstance(value, bool | int | float) or value is None else self.text(repr(value))
-
-    def text(self, value: str) -> str:
-        if self._known:
-            value = self._known.sub(HIDDEN, value)
-        return _CREDENTIALS.sub(rf"\1 {HIDDEN}", value)
+def log_redactor(secrets: Iterable[str]) -> Redactor:
+    """Hides these, and what has the name or the shape of a credential, wherever in an event it stands."""
+    return Redactor(secrets, _SHAPES, names=_SECRET_KEYS, mark=HIDDEN_IN_LOGS, chars_min=_SHORTEST_SECRET_CHARS)
 
 
-def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = None) -> Redaction:
-    """Whatever is logged here or by a library goes the same way: as JSON, cleaned, to standard error."""
-    redaction = Redaction(secrets)
+def _as_data(value: Any) -> Any:
+    """Whatever was logged, as JSON can have it."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return value.decode(errors="backslashreplace")
+        case Mapping():
+            return {_as_data(key): _as_data(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [_as_data(item) for item in value]
+        case _:
+            return repr(value)
+
+
+def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = None) -> Redactor:
+    """Send whatever is logged here or by a library the same way: as JSON, cleaned, to standard error.
+
+    Returns what cleans it: a secret may be found only after the log was opened.
+    """
+    redactor = log_redactor(secrets)
+
+    def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        cleaned: EventDict = redactor.data(_as_data(event))
+        return cleaned
+
     shared: list[Callable[..., Any]] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_logger_name,
@@ -141,7 +140,7 @@ def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = N
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.StackInfoRenderer(),
                 structlog.processors.format_exc_info,
-                redaction,
+                redact,
                 structlog.processors.JSONRenderer(),
             ],
         )
@@ -151,7 +150,7 @@ def configure_logs(level: str, secrets: Iterable[str], stream: TextIO | None = N
     root.setLevel(level.upper())
     for name in QUIETED:
         logging.getLogger(name).setLevel(logging.WARNING)
-    return redaction
+    return redactor
 
 
 class RequestLog:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from agent_gate.doors.callers import Answered, Callers
 from agent_gate.doors.context import ServerContext
-from agent_gate.doors.health import wellbeing
+from agent_gate.doors.health import health_of
 from agent_gate.doors.http import STRANGER, json_response
 from agent_gate.doors.observe.metrics import Meter
 from agent_gate.doors.reads import look
@@ -22,7 +22,6 @@ from agent_gate.ledger.sqlite.reader import row_of
 from agent_gate.model.call import Agent
 from agent_gate.model.entry import GATE_PROJECT, Applied, Work
 from agent_gate.model.errors import IdentityError
-from agent_gate.model.limits import READY_FOR_S
 
 _log = logging.getLogger("agent_gate.health")
 
@@ -97,13 +96,13 @@ class Probes:
     async def _checks(self) -> Mapping[str, str]:
         """Asked again at most once in a while, and once for all who ask at the same time."""
         now = asyncio.get_running_loop().time()
-        if self._looking is None or (self._looking.done() and now - self._looked_at > READY_FOR_S):
+        if self._looking is None or (self._looking.done() and now - self._looked_at > self._context.bounds.ready_for_s):
             self._looked_at = now
             self._looking = asyncio.create_task(self._look())
         return await asyncio.shield(self._looking)
 
     async def _look(self) -> dict[str, str]:
-        return await wellbeing(self._context, {"database": self._database()})
+        return await health_of(self._context, {"database": self._database()})
 
     async def _database(self) -> bool:
         """A reader of its own reads, and the writer takes work."""

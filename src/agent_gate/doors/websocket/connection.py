@@ -19,10 +19,7 @@ from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import (
     INTAKE_BACKLOG_MAX,
     INTAKE_PAUSE_S,
-    PLANS_UNDER_WAY_MAX,
     REQUESTS_IN_FLIGHT_MAX,
-    STRAIGHT_MAX,
-    UNSENT_BYTES_MAX,
 )
 from agent_gate.model.outcome import Outcome, Status
 
@@ -56,7 +53,7 @@ class Connection:
     ) -> None:
         """Requests that the agent made and did not wait for go on among the lingering."""
         self._session, self._send_event, self._lingering, self._line = session, send, lingering, line
-        self._closing = session.context.closing
+        self._closing, self._bounds = session.context.closing, session.context.bounds
         self._ledger = session.context.gate.ledger
         self._variables = copy_context()
         """Context variables of the connection: they hold for its requests, whichever way they come in."""
@@ -91,7 +88,7 @@ class Connection:
 
         So does what comes while several are unanswered: a flood stays in the socket.
         """
-        if len(self._answering) >= STRAIGHT_MAX:
+        if len(self._answering) >= self._bounds.straight_max:
             return False
         try:
             request = rpc.read(text)
@@ -121,7 +118,7 @@ class Connection:
             return RpcError(Rpc.UNKNOWN_METHOD, f"unknown method `{request.method[:50]}`; there are {names}")
         if self._closing.is_set():
             return RpcError(Rpc.FAILED, str(CLOSING), refused(request, CLOSING).to_json())
-        crowded = len(self._plans) >= PLANS_UNDER_WAY_MAX and request.method == "execute_plan"
+        crowded = len(self._plans) >= self._bounds.plans_under_way_max and request.method == "execute_plan"
         if crowded or len(self._answering) >= REQUESTS_IN_FLIGHT_MAX:
             problem = Problem(
                 1012,
@@ -179,7 +176,7 @@ class Connection:
 
     def _say(self, text: bytes) -> bool:
         """Send it; True where that could be done at once."""
-        return self._line is not None and len(text) <= UNSENT_BYTES_MAX and self._line.say(text)
+        return self._line is not None and len(text) <= self._bounds.unsent_bytes_max and self._line.say(text)
 
     async def send(self, text: bytes) -> bool:
         """Waits while the agent is slow to read; whether it was still there."""
@@ -188,7 +185,7 @@ class Connection:
         size = len(text)
         self._unsent_bytes += size
         try:
-            if self._unsent_bytes > UNSENT_BYTES_MAX:
+            if self._unsent_bytes > self._bounds.unsent_bytes_max:
                 await self.close(TRY_LATER, "answers are not being read")
                 return False
             await self._send_event({"type": "websocket.send", "text": text.decode()})

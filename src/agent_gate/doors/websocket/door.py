@@ -20,7 +20,6 @@ from agent_gate.doors.websocket.params import checked
 from agent_gate.doors.websocket.rpc import Request, RpcError
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import AGENT_CONNECTIONS_MAX, HANDSHAKE_TIMEOUT_S, HANDSHAKES_MAX
 
 UNKNOWN = Problem(6002, "the token is no agent's here", "send `auth` with a token of the configuration")
 UNNAMED = Problem(6002, "the first message must be `auth`", "send `auth` with the agent's token first")
@@ -49,13 +48,13 @@ class Door:
 
     async def _identified(self, scope: Scope, receive: Receive, send: Send) -> Session | None:
         """Identify the socket's agent; None where it does not say so in time, or is refused."""
-        if len(self._handshakes) >= HANDSHAKES_MAX:
+        if len(self._handshakes) >= self._context.bounds.handshakes_max:
             # Silent sockets do not keep others out: the oldest of them has had the most time.
             oldest = next(iter(self._handshakes))
             del self._handshakes[oldest]
             oldest.reschedule(0)
         try:
-            async with asyncio.timeout(HANDSHAKE_TIMEOUT_S) as handshake:
+            async with asyncio.timeout(self._context.bounds.handshake_timeout_s) as handshake:
                 self._handshakes[handshake] = None
                 try:
                     return await self._handshake(scope, receive, send)
@@ -122,7 +121,7 @@ class Door:
         if self._context.closing.is_set():
             await _close(send, RESTART, CLOSING.name)
             return
-        if self._of_agent[agent_id] >= AGENT_CONNECTIONS_MAX:
+        if self._of_agent[agent_id] >= self._context.bounds.agent_connections_max:
             await _close(send, TRY_LATER, "too many connections of this agent")
             return
         offered = scope.get("extensions", {}).get(LINE)

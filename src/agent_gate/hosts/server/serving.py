@@ -149,7 +149,7 @@ async def _reload(watch: PolicyWatch, gate: Gate, tell: Tell) -> None:
 
 def _homes(gate: Gate) -> list[HomeHealth]:
     """Of which there is one at most; its service is not known here, because its libraries take time to load."""
-    return [service.workspace for service in gate.services if hasattr(service, "workspace")]
+    return [service.health for service in gate.services if hasattr(service, "health")]
 
 
 def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, homes: Sequence[HomeHealth]) -> None:

@@ -10,8 +10,7 @@ from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
+from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.sqlite import apply as applying
 from agent_gate.ledger.sqlite import backing, side_tables
@@ -23,7 +22,7 @@ from agent_gate.ledger.sqlite.locks import InstanceLock, ProjectLocks, WriterLoc
 from agent_gate.ledger.sqlite.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.sqlite.news import News
 from agent_gate.ledger.sqlite.recovery import owed_work
-from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, PENDING_COLUMNS, entry_of, pending_of, question_of
+from agent_gate.ledger.sqlite.rows import BARE_COLUMNS, ENTRY_COLUMNS, bare_request_of, entry_of, question_of
 from agent_gate.ledger.sqlite.states import States
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.sqlite.turns import Turns
@@ -34,10 +33,10 @@ from agent_gate.model.charge import Charge
 from agent_gate.model.entry import (
     GATE_PROJECT,
     Applied,
+    BareRequest,
     Committed,
     EntityRow,
     Entry,
-    PendingRow,
     ProjectHead,
     ProjectState,
     Work,
@@ -53,7 +52,7 @@ from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
 Found = TypeVar("Found")
 
 
-class SqliteLedger:
+class SqliteLedger(DocumentDatabase):
     """One process's handle on a ledger that any number of processes may share.
 
     Short reads run on the caller's thread: on a local file they take microseconds and never wait for a writer.
@@ -63,7 +62,7 @@ class SqliteLedger:
         """`finish_commit` ends commits to files that a process left half-way; without it their calls stay open."""
         self.files = LedgerFiles(Path(path))
         self.instance = ids.new()
-        self._clock, self._ids, self._finish_commit = clock, ids, finish_commit
+        self.clock, self._ids, self._finish_commit = clock, ids, finish_commit
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
         self._statuses: dict[str, tuple[float, str]] = {}
@@ -102,12 +101,12 @@ class SqliteLedger:
             self._instance_lock = InstanceLock(self.files, self.instance)
             opened.callback(self._instance_lock.release)
             self._writer = Writer(
-                self.files, key, self._writer_lock, self.instance, self._clock.now, on_reopen=self._owed_work
+                self.files, key, self._writer_lock, self.instance, self.clock.now, on_reopen=self._owed_work
             )
             opened.callback(self._writer.abandon)
             self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
-        self._news = News(self._reader, self._clock.monotonic, self._look_at_clock)
+        self._news = News(self._reader, self.clock.monotonic, self._look_at_clock)
 
     def _settle_the_past(self) -> None:
         works = [*self._clock_watch.since_last_time(self._reader), *self._owed_work(self._reader)]
@@ -117,7 +116,7 @@ class SqliteLedger:
         remove_locks_of_the_gone(self.files)
 
     def _owed_work(self, connection: sqlite3.Connection) -> list[Work]:
-        clock, salt = self._clock, self._ids.salt
+        clock, salt = self.clock, self._ids.salt
         return owed_work(connection, self.files, self.instance, self._live, clock, salt, self._finish_commit)
 
     def figures(self) -> LedgerFigures:
@@ -361,38 +360,17 @@ class SqliteLedger:
         row = self._row("SELECT data FROM blobs WHERE hash = ?", hash)
         return bytes(row[0]) if row else None
 
-    async def insert_pending(
-        self, request_id: str, tool_name: str, args: Mapping[str, Json], signature: str, expires_at: float
-    ) -> None:
-        await self.commit(
-            Work(
-                "default",
-                pending=PendingRow(request_id, tool_name, orjson.dumps(args), signature, self._clock.now(), expires_at),
-            )
-        )
+    async def bare_request(self, request_id: str) -> BareRequest | None:
+        row = self._row(f"SELECT {BARE_COLUMNS} FROM pending_requests WHERE request_id = ?", request_id)  # noqa: S608
+        return bare_request_of(row) if row else None
 
-    async def get_pending(self, request_id: str) -> dict[str, Any] | None:
-        row = self._row(f"SELECT {PENDING_COLUMNS} FROM pending_requests WHERE request_id = ?", request_id)  # noqa: S608
-        return pending_of(row) if row else None
-
-    async def delete_pending(self, request_id: str) -> None:
-        pending = self._row("SELECT call_id FROM pending_requests WHERE request_id = ?", request_id)
-        if pending:
-            await self.commit(Work("default", unholds=pending[0]))
-
-    async def cleanup_stale_requests(self) -> list[dict[str, Any]]:
-        """Delete the bare requests whose deadline has passed and return them, so that whoever asked can say so.
-
-        Questions about calls are not among them: their end is an entry.
-        """
+    async def bare_requests_until(self, at: float) -> Sequence[BareRequest]:
         rows = self._rows(
-            f"SELECT {PENDING_COLUMNS}, call_id FROM pending_requests"  # noqa: S608
+            f"SELECT {BARE_COLUMNS} FROM pending_requests"  # noqa: S608
             " WHERE expires_at <= ? AND question IS NULL ORDER BY expires_at",
-            iso(self._clock.now()),
+            iso(at),
         )
-        for row in rows:
-            await self.commit(Work("default", unholds=row[-1]))
-        return [pending_of(row) for row in rows]
+        return [bare_request_of(row) for row in rows]
 
     async def close(self) -> None:
         if self._closed:

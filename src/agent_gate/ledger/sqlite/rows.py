@@ -8,26 +8,21 @@ from typing import Any
 import orjson
 
 from agent_gate.model.approval import Question
-from agent_gate.model.entry import Entry
+from agent_gate.model.entry import BareRequest, Entry
 from agent_gate.model.moment import epoch
 
 ENTRY_COLUMNS = (
     "project, seq, at, kind, run_id, call_id, request_id, agent_id, tool, signature, status,"
     " body, body_hash, prev_hash, hash"
 )
-PENDING_COLUMNS = "request_id, tool_name, args, signature, created_at, expires_at"
+BARE_COLUMNS = "call_id, request_id, tool_name, args, signature, created_at, expires_at"
 
 
-def pending_of(row: Sequence[Any]) -> dict[str, Any]:
-    request_id, tool_name, args, signature, created_at, expires_at = row[:6]
-    return {
-        "request_id": request_id,
-        "tool_name": tool_name,
-        "args": orjson.loads(args),
-        "signature": signature,
-        "created_at": epoch(created_at),
-        "expires_at": epoch(expires_at),
-    }
+def bare_request_of(row: Sequence[Any]) -> BareRequest:
+    call_id, request_id, tool_name, args, signature, created_at, expires_at = row
+    return BareRequest(
+        call_id, request_id, tool_name, orjson.loads(args), signature, epoch(created_at), epoch(expires_at)
+    )
 
 
 def question_of(text: str) -> Question:

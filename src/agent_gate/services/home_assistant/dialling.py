@@ -11,6 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from agent_gate.model.limits import HOME_GOODBYE_S, HOME_MESSAGE_BYTES_MAX
+from agent_gate.model.redaction import HIDDEN_IN_LOGS, Redactor
 from agent_gate.services.home_assistant.address import Address
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, one_line
 
@@ -65,7 +66,7 @@ async def _introduce(socket: ClientConnection, token: str) -> str:
     await socket.send(orjson.dumps({"type": "auth", "access_token": token}), text=True)
     answer = await _heard(socket)
     if answer.get("type") == "auth_invalid":
-        message = str(answer.get("message") or "").replace(token, "[secret]")
+        message = Redactor([token], mark=HIDDEN_IN_LOGS).text(str(answer.get("message") or ""))
         raise AuthRefused(f"home assistant refuses the token: {one_line(message)}")
     if answer.get("type") != "auth_ok":
         raise Lost("it does not speak as home assistant does", sent=False)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from agent_gate.chain.accumulator import Response
-from agent_gate.chain.builtin.secret_scrub import SecretScrub
 from agent_gate.chain.configured import OUTBOUND, configured, refs_of, registry_of
 from agent_gate.chain.context import Phase, RequestContext
 from agent_gate.chain.executor import Bounds, Executor, Threads
@@ -18,6 +17,7 @@ from agent_gate.chain.prepared import PolicyRef
 from agent_gate.chain.registry import Registry
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
 from agent_gate.model.limits import OUTBOUND_BODY_BYTES_MAX
+from agent_gate.model.redaction import Redactor
 from agent_gate.policy.guards.headers import Headers
 from agent_gate.policy.guards.urls import Url
 
@@ -52,7 +52,7 @@ class Outbound:
         """Names of headers that are not the agent's to give."""
         told_to_servers = _secrets(_set_headers(refs))
         scrub = [PolicyRef("secret_scrub", {"values": told_to_servers})] if told_to_servers else []
-        self._scrub = SecretScrub().prepare({"values": told_to_servers})
+        self._redactor = Redactor(told_to_servers)
         self._chain = configured(OUTBOUND, [*refs, *scrub], registry, Executor(registry, threads, bounds))
 
     def refuse_ours(self, headers: Headers) -> None:
@@ -87,7 +87,7 @@ class Outbound:
     def hidden(self, error: GateError) -> GateError:
         """The same without what the server was told: an answer that nobody understands is quoted in it."""
         problem = error.problem
-        return GateError.of(replace(problem, detail=self._scrub.scrubbed(problem.detail)))
+        return GateError.of(replace(problem, detail=self._redactor.text(problem.detail)))
 
     async def _passed(self, url: Url, **message: Any) -> RequestContext:
         """Return what became of a message that the chain lets pass; GateError where it does not."""

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.chain.builtin.secret_scrub import SHAPES, SecretScrub
+from agent_gate.chain.builtin.secret_scrub import SecretScrub
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import StatusCode
+from agent_gate.model.credentials import SHAPES
 from agent_gate.model.limits import SCRUB_STRETCH_CHARS
 from tests.unit.chain.builtin.asking import ask
 from tests.unit.chain.scripted import a_response
@@ -118,8 +119,8 @@ async def test_other_bytes_stay_as_they_are() -> None:
 @given(st.lists(st.sampled_from(["secret-1", "secret-12", "t-12345", "-", "e", "secret", "1"]), max_size=30))
 def test_no_known_value_is_left(parts: list[str]) -> None:
     values = ["secret-1", "secret-12", "t-12345"]
-    settings = SecretScrub().prepare({"values": values})
-    after = settings.scrubbed("".join(parts))
+    redactor = SecretScrub().prepare({"values": values})
+    after = redactor.text("".join(parts))
     assert not any(value in after for value in values)
 
 
@@ -153,9 +154,9 @@ HOSTILE = {
 
 
 def _seconds(text: str) -> float:
-    settings = SecretScrub().prepare({"patterns": ["all"], "values": ["aaaaaa", "aaaaaaaaaaaa"]})
+    redactor = SecretScrub().prepare({"patterns": ["all"], "values": ["aaaaaa", "aaaaaaaaaaaa"]})
     start = time.process_time()
-    settings.scrubbed(text)
+    redactor.text(text)
     return time.process_time() - start
 
 

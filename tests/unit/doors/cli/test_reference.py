@@ -106,6 +106,23 @@ def test_every_command_stands_in_one_section() -> None:
     assert sorted(name for names in SECTIONS.values() for name in names) == sorted(COMMANDS)
 
 
+def test_the_catalogue_says_of_each_command_what_the_command_says_of_itself() -> None:
+    tree: Any = root()
+    with tree.make_context("agent-gate", [], resilient_parsing=True) as context:
+        said = {name: tree.get_command(context, name).get_short_help_str(90) for name in COMMANDS}
+    assert {name: entry.summary for name, entry in COMMANDS.items()} == said
+
+
+def test_help_imports_no_command() -> None:
+    program = (
+        "import sys; from agent_gate.doors.cli.program import run; run(['--help']);"
+        "print(*(name for name in sys.modules if name.startswith('agent_gate.')), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    commands = {f"agent_gate.doors.cli.{entry.module}" for entry in COMMANDS.values()}
+    assert commands & set(done.stderr.split()) == set()
+
+
 def test_the_reference_says_what_the_commands_say() -> None:
     program = ROOT / "docs" / "reference" / "commands.py"
     page = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout

@@ -7,8 +7,17 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_gate.doors.cli.asked import Asked, in_full, in_short
-from agent_gate.doors.cli.frame import COLUMNS_MIN, Section, ending, framed, width, wrapped
+from agent_gate.doors.cli.question import (
+    COLUMNS_MIN,
+    Asked,
+    Section,
+    ending,
+    framed,
+    in_full,
+    in_short,
+    width,
+    wrapped,
+)
 from agent_gate.model.visible import visible, visible_lines
 from tests.unit.model.test_visible import TEXT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_gate.doors.cli.verdicts import RESULT_LINES_MAX, print_outcome
+from agent_gate.doors.cli.outcomes import RESULT_LINES_MAX, print_outcome
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.doors.cli import check, checking, fast_check, list_runs, listing, program, run, running
-from agent_gate.doors.cli.fast_check import FORMS, read
+from agent_gate.doors.cli import check, fast_commands, fast_path, list_runs, program, run
+from agent_gate.doors.cli.fast_path import FORMS, read
 from agent_gate.doors.cli.tree import root
 from agent_gate.model.tool import Mode
 
 WORK: dict[str, tuple[Any, Any, str]] = {
-    "check": (check.check, checking, "run_check"),
-    "list-runs": (list_runs.list_runs, listing, "print_runs"),
-    "run": (run.run, running, "run_file"),
+    "check": (fast_commands.check, check, "run_check"),
+    "list-runs": (fast_commands.list_runs, list_runs, "print_runs"),
+    "run": (fast_commands.run, run, "run_file"),
 }
 """By command: what Typer calls, and what it calls in its turn."""
 
@@ -40,12 +40,10 @@ def _known_to_typer(name: str) -> dict[str, bool]:
 
 def _read_by_typer(words: list[str]) -> list[dict[str, Any]]:
     """What the work would be given; nothing where Typer refuses."""
-    _, module, function = WORK[words[0]]
+    _, _, function = WORK[words[0]]
     seen: list[dict[str, Any]] = []
     with pytest.MonkeyPatch.context() as patch:
-        for home in (module, check):
-            if hasattr(home, function):
-                patch.setattr(home, function, lambda **options: seen.append(options))
+        patch.setattr(fast_commands, function, lambda **options: seen.append(options))
         program._invoke_by_typer(words)
     return seen
 
@@ -151,12 +149,12 @@ def test_the_variable_names_the_ledger_where_the_line_does_not(monkeypatch: pyte
     ],
 )
 def test_what_is_not_plain_is_left_to_typer(line: list[str]) -> None:
-    assert fast_check.run_fast(line) is None
+    assert fast_path.run_fast(line) is None
 
 
 @pytest.mark.parametrize("line", [[], ["audit"], ["--help"], ["--json", "run"]])
 def test_other_commands_are_left_to_typer(line: list[str]) -> None:
-    assert fast_check.run_fast(line) is None
+    assert fast_path.run_fast(line) is None
 
 
 def test_a_file_that_may_not_be_read_is_left_to_typer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

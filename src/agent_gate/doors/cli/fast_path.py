@@ -1,7 +1,8 @@
-"""Reads ordinary command lines by itself, because importing Typer takes longer than what they ask for.
+"""Reads plain command lines of `check`, `run` and `list-runs` without Typer, for speed.
 
-Only of the commands that scripts and people start most. Whatever is not plain is left to Typer, which has the last word
-on what is right, and words every refusal.
+Importing Typer takes 100 ms, as long as all of `check` and more than all of `list-runs`, which scripts and hooks start
+again and again (decision 0031). Whatever is not plain is left to Typer, which has the last word on what is right, and
+words every refusal.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,15 +26,21 @@ _ODD = re.compile("[\0\ud800-\udfff]")
 
 
 class Form(NamedTuple):
-    """What a plain command line may hold, and what then does the work."""
+    """Options that a plain command line may hold, and the function that does the work."""
 
-    work: Callable[[], Work]
+    module: str
+    function: str
     values: Mapping[str, tuple[str, Kind]]
     flags: Mapping[str, str]
     argument: str = ""
     """The name of the one path that has to be there and has no option before it."""
     repeated: str = ""
     """The name of the option that may be given several times."""
+
+    def work(self) -> Work:
+        """Import what does the work."""
+        work: Work = getattr(import_module(f"{__package__}.{self.module}"), self.function)
+        return work
 
 
 def _count(word: str) -> int:
@@ -47,26 +55,9 @@ def _path(word: str) -> Path:
     return Path(word)
 
 
-def _check() -> Work:
-    from agent_gate.doors.cli.checking import run_check
-
-    return run_check
-
-
-def _list_runs() -> Work:
-    from agent_gate.doors.cli.listing import print_runs
-
-    return print_runs
-
-
-def _run() -> Work:
-    from agent_gate.doors.cli.running import run_file
-
-    return run_file
-
-
 _CHECK = Form(
-    _check,
+    "check",
+    "run_check",
     {
         "--tool": ("tool", str),
         "--args": ("args", str),
@@ -82,9 +73,10 @@ _CHECK = Form(
     {"--resolve": "resolve", "--confirmed": "confirmed", "--explain": "explain", "--json": "as_json"},
     repeated="roles",
 )
-_LIST_RUNS = Form(_list_runs, {"--limit": ("limit", _count), "--db": ("db", str)}, {"--json": "as_json"})
+_LIST_RUNS = Form("list_runs", "print_runs", {"--limit": ("limit", _count), "--db": ("db", str)}, {"--json": "as_json"})
 _RUN = Form(
-    _run,
+    "run",
+    "run_file",
     {
         "-p": ("policy", _path),
         "--policy": ("policy", _path),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_gate.doors.cli.pending import _show
+from agent_gate.doors.cli.approvals import _show
 
 WROTE = [{"path": "/w/a", "change": "changed", "diff": "--- a/w/a\n+++ b/w/a\n@@ -1 +1 @@\n-old\n+new\r-forged"}]
 
