@@ -83,7 +83,7 @@ class Executor:
     def _provider(self, tool_name: str) -> ServiceHandler | None:
         for service in self._services.values():
             tools = getattr(service, "tools", tuple)
-            if any(tool.name == tool_name for tool in tools()):
+            if any(getattr(tool, "name", "") == tool_name for tool in tools()):
                 return service
         return None
 

@@ -56,7 +56,7 @@ def _could_use(agent: Agent, tool: ToolDeclaration, judge: Judge) -> bool:
     """Whether neither its roles nor a guard that is not set up rule it out, whatever the arguments."""
     if tool.name == GATE_READ.name:  # the doors have their own ways to ask for it
         return False
-    section = tool.guard.section if tool.guard else None
+    section = tool.section
     if section is not None and section.is_needed and judge.policy.guards.of(tool.name) is None:
         return False
     facts = Facts(0.0, agent.mode, agent.roles, True, judge.policy_hash)

@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 def log_warnings(gate: Gate, judge: Judge) -> None:
     """What the policy says without effect."""
     tools = {registered.declaration.name: registered.declaration for registered in gate.tools.all()}
+    for tool in tools.values():
+        judge.judged(tool)  # compiles its guard, which the first call need not wait for then
     for warning in warnings_of(judge.policy, tools):
         _log.warning("%s", warning)
 
@@ -55,9 +57,11 @@ async def record_tools(gate: Gate) -> None:
 class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
-    def __init__(self, path: str | Path, judge_of: Callable[[Policy], Judge]) -> None:
+    def __init__(
+        self, path: str | Path, judge_of: Callable[[Policy], Judge], load: Callable[[Path], Policy] = load_policy
+    ) -> None:
         """Make it before the policy is loaded: what changes from here on is seen."""
-        self._path, self._judge_of = Path(path), judge_of
+        self._path, self._load, self._judge_of = Path(path), load, judge_of
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
@@ -72,7 +76,7 @@ class PolicyWatch:
     async def reload(self, gate: Gate) -> bool:
         """Load the file now; whether its policy is in force."""
         try:
-            judge = self._judge_of(load_policy(self._path))
+            judge = self._judge_of(self._load(self._path))
             await record_policy(gate, judge)
         except GateError as error:
             _log.warning("the policy in force stays: %s", error)

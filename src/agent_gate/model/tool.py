@@ -82,10 +82,8 @@ class Reach:
 class Section:
     """What a guarded tool takes under `tools:` of a policy."""
 
-    schema: Mapping[str, Json] | None = None
-    """JSON Schema of the section; None for those that the schema of policies itself describes."""
-    read: Callable[[Mapping[str, Json]], Any] = dict
-    """The section as its guard takes it; ValueError for what the schema cannot say."""
+    declared_by: Any
+    """The frozen dataclass whose fields declare its settings (`model/setting.py`), bare or in `Annotated`."""
     example: str = ""
     """A section as people would write it."""
     is_needed: bool = True
@@ -97,9 +95,9 @@ class GuardedBy:
     """The guard of a tool: pure judgement of what a call would touch, from what binding found of it."""
 
     build: Callable[[Any, Any], Callable[[Any, Any], Any]]
-    """From the section as `read` gives it (None without one) and a `GuardContext` to a `Guard`; see `policy/guards`.
+    """From the section (None without one) and a `GuardContext` to a `Guard`; ValueError for what no guard can go by.
 
-    Those types know calls and policies, which know tools: here they cannot be named.
+    Those types are in `policy/guards`: they know calls and policies, which know tools, and cannot be named here.
     """
     section: Section | None = None
     """None: the guard goes by other sections, and has none of its own."""
@@ -156,6 +154,11 @@ class ToolDeclaration:
     """Finds why a rule's pattern, given from its bracket on, matches no call of the tool."""
     warnings: Callable[[Any], Iterable[str]] | None = None
     """What a `Policy` says of the tool without effect, for whoever loads it; one line each."""
+
+    @property
+    def section(self) -> Section | None:
+        """The one that it takes under `tools:`."""
+        return self.guard.section if self.guard is not None else None
 
     def to_json(self) -> dict[str, Json]:
         """What judging needs of it, for the record."""

@@ -75,11 +75,7 @@ def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], st
     """What a declared tool's arguments make of its signature, with the schema looked through once."""
     properties = declaration.input_schema.get("properties") or {}
     known = properties.keys()
-    signed = [
-        (name, _writer(declaration, name, properties[name]))
-        for name in sorted(properties)
-        if declaration.kind_of(name) is not ArgumentKind.UNSIGNED
-    ]
+    signed = [(name, _writer(declaration, name, properties[name])) for name in signed_arguments(declaration)]
     names = [name for name, _ in signed]
 
     def sign(args: Mapping[str, Json]) -> str:
@@ -91,6 +87,17 @@ def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], st
         return _joined(declaration.name, places + unknown)
 
     return sign
+
+
+def signed_arguments(declaration: ToolDeclaration, *, by_key: bool = False) -> list[str]:
+    """The arguments of its schema that have a place in the signature, in the order of their places.
+
+    `by_key` is the order of every tool before functions had one of their own.
+    """
+    properties = declaration.input_schema.get("properties") or {}
+    order = () if by_key else declaration.order
+    names = [*(name for name in order if name in properties), *sorted(properties.keys() - set(order))]
+    return [name for name in names if declaration.kind_of(name) is not ArgumentKind.UNSIGNED]
 
 
 def _unknown_places(declaration: ToolDeclaration, args: Mapping[str, Json], names: Iterable[str]) -> list[str]:

@@ -35,7 +35,6 @@ _THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
 
 class FilesystemService:
     name = "filesystem"
-    dependencies: Sequence[str] = ()
 
     def __init__(
         self,
@@ -56,15 +55,8 @@ class FilesystemService:
             make_registered_tool(FS_WRITE, self.name, bind=self._bind_write, undo=self._bind_undo),
         ]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` acts on what was judged: call it through the gate")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _bind_read(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         encoding = BASE64 if args.get("binary") else encoding_named(args.get("encoding", _UTF_8))

@@ -33,15 +33,8 @@ class RecordService:
         }
         return [make_registered_tool(tool, self.name, act=ways[tool.name]) for tool in self.tools()]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs inside the gate")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _state_at(self, call: BoundCall) -> Json:
         version, snapshot_id = call.args.get("version"), call.args.get("snapshot_id")

@@ -40,15 +40,8 @@ class RevertService:
             make_registered_tool(GATE_REVERT, self.name, bind=self._bind_call, reverts=True),
         ]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs inside the gate")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _bind_snapshot(self, request: CallRequest, args: Mapping[str, Json], _: Judge) -> Binding:
         snapshot_id = args["snapshot_id"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from typing import Annotated, Any
 
 from agent_gate.model.policy import PathGuard
+from agent_gate.model.setting import Setting
 from agent_gate.model.tool import (
     ArgumentKind,
     Effect,
@@ -42,15 +44,16 @@ def _mistake_in(name: str, rest: str) -> PatternMistake | None:
     return PatternMistake("a real path has no `//`, `.`, `..` or `/` at its end", f"{name}({mended}")
 
 
-def _guarded(name: str, example: str) -> GuardedBy:
+def _guarded(name: str, declared_by: Any, example: str) -> GuardedBy:
     def build(_: PathGuard, context: GuardContext) -> Guard:
         rules = context.files(name)
         assert rules is not None, "it has a section"
         return FileGuard(rules)
 
-    return GuardedBy(build, Section(example=example))
+    return GuardedBy(build, Section(declared_by, example))
 
 
+_WITHOUT_HARD_LINKS = Annotated[PathGuard, Setting(leaves_out=("allow_hardlinks",))]
 _ENCODING: Mapping[str, Json] = {"type": "string", "description": "of the text in the file; utf-8 if not named"}
 FS_READ = ToolDeclaration(
     "fs.read",
@@ -66,7 +69,7 @@ FS_READ = ToolDeclaration(
     Risk.LOW,
     0,
     sensitive=frozenset({"path"}),
-    guard=_guarded("fs.read", 'tools: {fs.read: {allow_paths: ["./**"]}}'),
+    guard=_guarded("fs.read", PathGuard, 'tools: {fs.read: {allow_paths: ["./**"]}}'),
     signed_when_bound=True,
     closed_world=True,
     mistake_in=partial(_mistake_in, "fs.read"),
@@ -87,7 +90,7 @@ FS_WRITE = ToolDeclaration(
     Risk.MEDIUM,
     1,
     sensitive=frozenset({"path", "mode"}),
-    guard=_guarded("fs.write", 'tools: {fs.write: {allow_paths: ["./out/**"]}}'),
+    guard=_guarded("fs.write", _WITHOUT_HARD_LINKS, 'tools: {fs.write: {allow_paths: ["./out/**"]}}'),
     signed_when_bound=True,
     closed_world=True,
     mistake_in=partial(_mistake_in, "fs.write"),

@@ -63,7 +63,7 @@ HTTP_GET = ToolDeclaration(
     1,
     sensitive=frozenset({"url", "headers"}),
     timeout_s=POLICY_TIMEOUT_S_MAX,
-    guard=GuardedBy(_guard, Section(example="tools: {http.get: {allow_domains: [api.example.com]}}")),
+    guard=GuardedBy(_guard, Section(UrlGuard, "tools: {http.get: {allow_domains: [api.example.com]}}")),
     intent=True,
     signed_when_bound=True,
     mistake_in=_mistake_in,

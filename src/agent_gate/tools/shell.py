@@ -76,7 +76,7 @@ SHELL_RUN = ToolDeclaration(
     1,
     sensitive=frozenset({"argv", "cmd", "command", "cwd", "env"}),
     timeout_s=POLICY_TIMEOUT_S_MAX,
-    guard=GuardedBy(_guard, Section(example="tools: {shell.run: {allow_executables: [git, ls]}}")),
+    guard=GuardedBy(_guard, Section(CommandGuard, "tools: {shell.run: {allow_executables: [git, ls]}}")),
     signed_when_bound=True,
     mistake_in=_mistake_in,
     warnings=_warnings,

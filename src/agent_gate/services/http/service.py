@@ -75,7 +75,6 @@ class _Errand:
 
 class HttpService:
     name = "http"
-    dependencies: Sequence[str] = ()
 
     def __init__(
         self,
@@ -101,15 +100,8 @@ class HttpService:
     def registered_tools(self) -> Sequence[RegisteredTool]:
         return [make_registered_tool(HTTP_GET, self.name, bind=self._bind)]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs inside the gate, on addresses that were judged")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         fetch = read_fetch(args)

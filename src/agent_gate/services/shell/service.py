@@ -36,7 +36,6 @@ from agent_gate.tools.shell import SHELL_RUN
 
 class ShellService:
     name = "shell"
-    dependencies: Sequence[str] = ()
 
     def __init__(
         self,
@@ -58,15 +57,11 @@ class ShellService:
     def registered_tools(self) -> Sequence[RegisteredTool]:
         return [make_registered_tool(SHELL_RUN, self.name, bind=self._bind, undo=self._bind_undo)]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs what was judged: call it through the gate")
 
     async def health_check(self) -> bool:
         return await self._choice.pick("auto") is not None
-
-    async def close(self) -> None: ...
 
     async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         policy = judge.policy
