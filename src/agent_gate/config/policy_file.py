@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_gate.config.file_format import FileFormat
 from agent_gate.config.places import mapping_at
 from agent_gate.config.policy_checks import check_meaning
 from agent_gate.config.problems import check_schema, with_environment
-from agent_gate.config.tool_sections import check_guards, check_sections
 from agent_gate.config.yaml_file import Document, PathLike, load_yaml
 from agent_gate.model.codec import CodecError, normalise
 from agent_gate.model.errors import ConfigError
@@ -20,7 +19,9 @@ from agent_gate.model.permission import Permissions
 from agent_gate.model.policy import Policy
 from agent_gate.model.setting import Setting
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.tools.catalogue import BUILTIN
+
+if TYPE_CHECKING:
+    from agent_gate.config.tool_sections import ToolSections
 
 _ABOUT = Setting("what is allowed, and within which limits", not_empty=True, leaves_out=("source",))
 
@@ -52,10 +53,12 @@ def policy_from(mapping: Mapping[str, Json], *, tools: Mapping[str, ToolDeclarat
     return _policy_of(Document("policy", value), tools)
 
 
-def policy_format(tools: Mapping[str, ToolDeclaration] = BUILTIN) -> FileFormat[Policy]:
-    """The format of policies where these tools are; made once, for `check` may meet a policy with every line."""
-    sections = ((tool.name, tool.section) for tool in tools.values())
-    return _policy_format(tuple((name, section.declared_by) for name, section in sections if section is not None))
+def policy_format(sections: Iterable[tuple[str, Any]]) -> FileFormat[Policy]:
+    """The format of policies with these sections under `tools:`, each by what declares it.
+
+    Made once, for `check` may meet a policy with every line.
+    """
+    return _policy_format(tuple(sections))
 
 
 @lru_cache(maxsize=16)
@@ -65,23 +68,22 @@ def _policy_format(sections: tuple[tuple[str, Any], ...]) -> FileFormat[Policy]:
 
 def _policy_of(document: Document, tools: Mapping[str, ToolDeclaration] | None) -> Policy:
     named = mapping_at(document.value, "tools")
-    loaded = _with_installed(named) if tools is None else tools
-    known = policy_format(loaded)
+    sections = _sections_for(named, tools) if named else None
+    known = policy_format(sections.declared if sections is not None else ())
     document, problems = with_environment(document, known)
-    check_sections(named, loaded, problems)
+    if sections is not None:
+        sections.check_names(named, problems)
     if check_schema(document, known, problems):
         check_meaning(document.value, problems)
     problems.raise_any()
     policy = replace(known.value_of(document.value), source=document.value)
-    check_guards(policy, loaded, problems)
-    problems.raise_any()
+    if sections is not None:
+        sections.check_guards(policy, problems)
+        problems.raise_any()
     return policy
 
 
-def _with_installed(named: Iterable[str]) -> Mapping[str, ToolDeclaration]:
-    """The built-in tools, and where a section is of none of them, those of installed packages."""
-    if all(name in BUILTIN for name in named):
-        return BUILTIN
-    from agent_gate.toolkit.services import installed_tools  # noqa: PLC0415 -- 10 ms that most policies need not pay
+def _sections_for(named: Iterable[str], tools: Mapping[str, ToolDeclaration] | None) -> ToolSections:
+    from agent_gate.config.tool_sections import sections_for  # noqa: PLC0415 -- 20 ms, where a policy guards tools
 
-    return {**installed_tools(), **BUILTIN}
+    return sections_for(named, tools)

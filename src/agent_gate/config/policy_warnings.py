@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from agent_gate.config.argument_order import only_by_key
 from agent_gate.config.unmatched import Unmatched
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import ToolDeclaration
@@ -22,7 +23,7 @@ def warnings_of(policy: Policy, tools: Mapping[str, ToolDeclaration] | None = No
     unmatched = list(islice(_unmatched_rules(policy, known), UNMATCHED_MAX + 1))
     if len(unmatched) > UNMATCHED_MAX:
         unmatched[-1] = "further rules can never match; mend these first"
-    return (*unmatched, *_told_by_tools(policy, known))
+    return (*unmatched, *_by_the_old_order(policy, known), *_told_by_tools(policy, known))
 
 
 def _unmatched_rules(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> Iterator[str]:
@@ -30,6 +31,14 @@ def _unmatched_rules(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> It
     for place, rule in policy.placed_rules():
         if why := unmatched.why(rule.pattern):
             yield visible(f"{place} `{shown(rule.pattern)}` can never match: {why}")
+
+
+def _by_the_old_order(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> Iterator[str]:
+    ordered = [tool for tool in tools.values() if tool.order]
+    for place, rule in policy.placed_rules() if ordered else ():
+        for tool in ordered:
+            if why := only_by_key(rule.pattern, tool):
+                yield visible(f"{place} `{shown(rule.pattern)}`: {why}")
 
 
 def _told_by_tools(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> Iterator[str]:
