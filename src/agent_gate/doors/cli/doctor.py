@@ -35,18 +35,18 @@ def doctor(
     from agent_gate.doors.cli.health import FAIL
     from agent_gate.doors.cli.health_config import config_rows
     from agent_gate.doors.cli.health_home import home_rows
-    from agent_gate.doors.cli.health_ledger import ledger_rows
     from agent_gate.doors.cli.health_programs import program_rows
     from agent_gate.doors.cli.health_system import system_rows
+    from agent_gate.history.archive import open_archive
 
-    path = database_path(db)
+    archive = open_archive(database_path(db))
     with screen.working("looking around"):
         rows = [
-            *system_rows(path.parent),
+            *system_rows(archive.path.parent, archive.engine()),
             *config_rows(config),
             *home_rows(config),
             *program_rows(policy),
-            *ledger_rows(path),
+            *archive.diagnose(),
         ]
     is_fit = all(row.status != FAIL for row in rows)
     if as_json:

@@ -1,19 +1,8 @@
-"""What `doctor` looks at, as rows: each is fine, worth a thought, or broken, and says what to do."""
+"""Rows of `doctor`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from agent_gate.model.diagnosis import FAIL, OK, WARN
+from agent_gate.model.diagnosis import Diagnosis as Row
 
-OK, WARN, FAIL = "ok", "warn", "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    name: str
-    status: str
-    found: str
-    advice: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        fields = {"name": self.name, "status": self.status, "found": self.found}
-        return {**fields, "advice": self.advice} if self.advice else fields
+__all__ = ["FAIL", "OK", "WARN", "Row"]

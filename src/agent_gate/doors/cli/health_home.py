@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
-from agent_gate.ledger.sqlite.connection import connect
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.history.archive import open_archive
 from agent_gate.model.errors import ConfigError, GateError, StorageError
 
 if TYPE_CHECKING:
@@ -47,11 +45,12 @@ class StoredContacts:
 
         if not self._ledger.exists():
             return None
-        with closing(connect(self._ledger, read_only=True)) as connection:
-            row = connection.execute("SELECT value FROM contact_info WHERE key = ?", (key,)).fetchone()
-        if row is None:
+        archive = open_archive(self._ledger)
+        with closing(archive.reader()) as reader:
+            sealed = reader.contact(key)
+        if sealed is None:
             return None
-        value = Seal(LedgerFiles(self._ledger).secret_key.read_bytes()).open(key, row[0])
+        value = Seal(archive.secret()).open(key, sealed)
         if value is None:
             raise StorageError(
                 f"contact info `{key}` cannot be opened with this ledger's key",
@@ -72,7 +71,7 @@ async def _home(settings: HomeAssistantConfig, contacts: StoredContacts) -> Row:
         return Row(NAME, FAIL, str(refused), f"no server starts with it: {HOW_TO_SET}")
     except GateError as error:
         return Row(NAME, FAIL, error.problem.detail, error.problem.suggestion)
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         return Row(NAME, FAIL, f"the owner's token cannot be read: {error}", "see the rows of the database")
     health = sight.health
     if health.trouble:

@@ -1,4 +1,4 @@
-"""Looks at the machine: Python, libraries, SQLite, permissions, and what the kernel offers."""
+"""Looks at the machine: Python, libraries, permissions, and what the kernel offers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import sqlite3
 import sys
 from collections.abc import Iterator
 from importlib import metadata
@@ -19,18 +18,17 @@ from agent_gate import __version__
 from agent_gate.doors.cli.health import FAIL, OK, WARN, Row
 
 PYTHON_MIN = (3, 11)
-SQLITE_MIN = (3, 38, 0)
-SQLITE_WAL_RESET_FIXED = (3, 51, 3)
 DISK_FREE_LOW_BYTES = 100 * 1_048_576
 
 _OPENAT2 = 437
 _CLONE_NEWUSER = 0x1000_0000
 
 
-def system_rows(directory: Path) -> Iterator[Row]:
+def system_rows(directory: Path, engine: Row) -> Iterator[Row]:
+    """`engine` is what the ledger rests on."""
     yield _python()
     yield from _packages()
-    yield _sqlite()
+    yield engine
     yield _umask()
     yield _disk(directory)
     yield from _kernel()
@@ -63,19 +61,6 @@ def _requirements() -> list[str]:
         return metadata.requires("agent-gate") or []
     except metadata.PackageNotFoundError:
         return ["agent-gate"]
-
-
-def _sqlite() -> Row:
-    version = sqlite3.sqlite_version
-    if sqlite3.sqlite_version_info < SQLITE_MIN:
-        return Row("sqlite", FAIL, version, "use a Python that is linked with SQLite 3.38 or newer")
-    if sqlite3.sqlite_version_info < SQLITE_WAL_RESET_FIXED:
-        advice = (
-            "older than 3.51.3: several writing connections can lose data when the WAL is reset; agent-gate writes and"
-            " checkpoints under one lock, so its own processes are safe; let no other program write to the database"
-        )
-        return Row("sqlite", WARN, f"{version}, with the WAL-reset defect", advice)
-    return Row("sqlite", OK, version)
 
 
 def _umask() -> Row:

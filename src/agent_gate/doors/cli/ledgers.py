@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.history.archive import open_archive
 
 if TYPE_CHECKING:
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
-    from agent_gate.ports import Clock, Ids
+    from agent_gate.ports import Clock, Ids, Ledger
+    from agent_gate.ports.reading import Reader
 
 Result = TypeVar("Result")
-Work: TypeAlias = "Callable[[SqliteLedger, Clock, Ids], Awaitable[Result]]"
+Work: TypeAlias = "Callable[[Ledger, Clock, Ids], Awaitable[Result]]"
 
 
 @contextmanager
-def reading(db: str) -> Iterator[sqlite3.Connection]:
-    with closing(open_reader(existing_database(db))) as reader:
+def reading(db: str) -> Iterator[Reader]:
+    with closing(open_archive(existing_database(db)).reader()) as reader:
         yield reader
 
 
@@ -28,16 +27,14 @@ def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
     import asyncio  # looking back does without
 
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
     from agent_gate.system.clock import RandomIds, SystemClock
 
-    path = existing_database(db)
-    with closing(open_reader(path)):
-        pass  # a file of something else, or of another release, is refused before anything is made beside it
+    archive = open_archive(existing_database(db))
+    archive.reader().close()  # a file of something else, or of another release, is refused before anything is made
 
     async def do() -> Result:
         clock, ids = SystemClock(), RandomIds()
-        ledger = SqliteLedger(path, clock, ids)
+        ledger = archive.open(clock, ids)
         try:
             return await work(ledger, clock, ids)
         finally:

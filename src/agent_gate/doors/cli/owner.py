@@ -72,7 +72,7 @@ def list_(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
 
 
 def _change(db: str, change: Callable[[ContactsService], Awaitable[None]]) -> None:
-    writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.secret, clock, ids)))
+    writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.storage.secret(), clock, ids)))
 
 
 def _value(key: str) -> str:

@@ -16,9 +16,8 @@ from agent_gate.doors.codes import Exit
 from agent_gate.history.replays import Replayed, replay_run
 from agent_gate.history.report import run_of
 from agent_gate.history.verify import verify as verify_ledger
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.visible import visible
-from agent_gate.ports import Clock, Ids
+from agent_gate.ports import Clock, Ids, Ledger
 from agent_gate.services.state import StateService
 from agent_gate.toolkit.services import installed, transitions_of
 
@@ -53,7 +52,7 @@ def replay(
     other = load_policy(policy) if policy else None
     pure = transitions_of([StateService(), *installed()])
 
-    async def work(ledger: SqliteLedger, clock: Clock, ids: Ids) -> Replayed:
+    async def work(ledger: Ledger, clock: Clock, ids: Ids) -> Replayed:
         return await replay_run(ledger, run, clock=clock, ids=ids, find=pure.get, other=other)
 
     with screen.working("replaying the run"):

@@ -16,7 +16,6 @@ from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, PolicyPa
 from agent_gate.doors.cli.outcomes import print_outcome
 from agent_gate.doors.codes import Exit, exit_of_outcome
 from agent_gate.history import state
-from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.visible import visible, visible_lines
 
 app = commands("A project's state, now and at every moment before.")
@@ -87,7 +86,7 @@ def diff(
 
     The difference is a JSON Patch (RFC 6902).
     """
-    with reading(db) as reader, one_moment(reader):
+    with reading(db) as reader, reader.one_moment():
         last = state.show(reader, project).version
         first_place, second_place = _place(before, max(0, last - 1)), _place(after, last)
         operations = state.diff(reader, project, first_place, second_place)

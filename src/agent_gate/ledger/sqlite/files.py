@@ -97,12 +97,12 @@ class OpenFiles:
 
     def __init__(self, files: LedgerFiles) -> None:
         """Call it under the writer lock, when a connection has both of them open."""
-        self._places = [(path, _place(path)) for path in (f"{files.db}", f"{files.db}-wal")]
+        self._places = [(path, place_of(path)) for path in (f"{files.db}", f"{files.db}-wal")]
 
     def check(self) -> None:
         """Raises Gone; two system calls, so that every group of works can afford them."""
         for path, place in self._places:
-            found = _place(path)
+            found = place_of(path)
             if found != place:
                 what = f"`{path}` is gone" if found is None else f"another file is in the place of `{path}`"
                 raise Gone(f"{what}, so that nothing more can be recorded", suggestion=WAY_OUT)
@@ -112,7 +112,7 @@ BEGIN_ANEW = "restore it from a backup, or begin a new ledger with `agent-gate i
 WAY_OUT = f"`agent-gate doctor` tells more; stop agent-gate, {BEGIN_ANEW}, and start again"
 
 
-def _place(path: str) -> tuple[int, int] | None:
+def place_of(path: str | Path) -> tuple[int, int] | None:
     """Device and inode; None where there is no such file, or nobody can tell."""
     try:
         status = os.stat(path)
