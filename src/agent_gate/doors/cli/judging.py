@@ -24,9 +24,9 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked, Looked, Met, check_call
-from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
+from agent_gate.tools.check import Checked, Looked, Met, check_call
 
 if TYPE_CHECKING:
     from agent_gate.resolve.own_watch import OwnWatch
@@ -130,7 +130,8 @@ def answer(judges: Judges, wish: Wish) -> Checked:
 
 def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Json]], Looked] | None:
     """How to find what a guarded call would touch; where its section is missing, there is no need to."""
-    if wish.tool not in GUARDED or getattr(judge.policy.guards, wish.tool.replace(".", "_")) is None:
+    known = BUILTIN.get(wish.tool)
+    if known is None or not known.signed_when_bound or judge.policy.guards.of(wish.tool) is None:
         return None
     from agent_gate.resolve.paths import PathResolver
 
