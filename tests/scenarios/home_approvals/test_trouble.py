@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import HomeApproverConfig
-from agent_gate.model.entry import Work
 from agent_gate.model.errors import StorageError
+from agent_gate.model.work import Work
 from agent_gate.simulated_home import Running
 from agent_gate.simulated_home.faults import Unsupported
 from agent_gate.simulated_home.services import Call

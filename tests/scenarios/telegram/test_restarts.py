@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate.doors.messengers.bounds import MessengerBounds
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
+from agent_gate.model.work import Resolve, Work
 from tests.bot_api import CHAT_ID, OTHER_CHAT_ID, BotApi
 from tests.chats import Chat, a_chat, in_chat, telegram_config
 from tests.gates import ANNA, HandClock, rows, sender, soon, until
@@ -84,8 +85,9 @@ async def _answer_late(chat: Chat, clock: HandClock, acts: list[str], monkeypatc
     let_go, recorded, commit = asyncio.Event(), asyncio.Event(), chat.gate.ledger.commit
 
     async def slow(work: Work) -> Committed:
-        is_the_yes = work.resolves is not None and work.resolves.resolution == "approved"
-        if work.resolves:
+        answer = work.find(Resolve)
+        is_the_yes = answer is not None and answer.resolution == "approved"
+        if answer:
             await (let_go if is_the_yes else recorded).wait()
         committed = await commit(work)
         if is_the_yes:

@@ -1,1 +1,1 @@
-"""Messengers: where people are asked besides console and terminal. One board, one seal and one way in for answers."""
+"""Messengers: one board, one seal and one way in for answers, however people are asked."""

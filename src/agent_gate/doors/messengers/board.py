@@ -15,7 +15,8 @@ from agent_gate.doors.messengers.channel import SHOW_ANEW, Channel, Message, Pla
 from agent_gate.doors.messengers.status import CHANGED, NOT_CONCERNED, Ended, Open, status_of
 from agent_gate.doors.shapes import digest
 from agent_gate.model.approval import Question
-from agent_gate.model.entry import GATE_PROJECT, DropMessage, KeepMessage, Work
+from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.work import DropMessage, KeepMessage, Work
 
 _SENDING = "…"
 """The state of a message that is on its way."""
@@ -231,10 +232,10 @@ class Board:
             "unattended": shown.unattended,
         }
         kept = KeepMessage(call_id, self._channel.name, orjson.dumps(fields).decode())
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(kept,)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(kept,)))
 
     async def _forget(self, call_id: str) -> None:
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(DropMessage(call_id, self._channel.name),)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(DropMessage(call_id, self._channel.name),)))
         self._overdue.pop(call_id, None)
         shown = self._shown.pop(call_id, None)
         if shown is not None:
