@@ -95,7 +95,7 @@ def _print_simulated(outcome: Outcome) -> None:
 
 
 def _print_files(files: Sequence[Mapping[str, Json]]) -> None:
-    """What a command changed; of many, the first."""
+    """Print what a command changed; of many, the first."""
     for line in screen.change_lines(files[:FILES_SHOWN_MAX]):
         screen.say(f"    {line}")
     if len(files) > FILES_SHOWN_MAX:

@@ -1,4 +1,4 @@
-"""What commands print: JSON for machines; colour and tables for people, and only where a terminal shows them."""
+"""Output of commands: JSON for machines; colour and tables for people, and only where a terminal shows them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def on_terminal(stream: TextIO | None) -> bool:
 
 
 def columns() -> int | None:
-    """How wide the terminal is; None where there is none, and a line may be as long as it is."""
+    """Return the width of the terminal; None where there is none, and a line may be as long as it is."""
     if not on_terminal(sys.stdout):
         return None
     return shutil.get_terminal_size().columns
@@ -86,7 +86,7 @@ def difference_of(change: Mapping[str, Any]) -> list[str]:
 
 
 def printed(data: Json) -> Iterator[str]:
-    """How a command ended and what it said: its return code, and the first lines of both of its streams.
+    """Tell how a command ended and what it said: its return code, and the first lines of both of its streams.
 
     Of one that failed the last line too, where programs say why.
     """
