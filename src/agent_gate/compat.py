@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
+from agent_gate.model.approval import BareRequest
 from agent_gate.model.codec import restore
-from agent_gate.model.entry import BareRequest, Entry, Kind, PendingRow, Work
+from agent_gate.model.entry import Entry, Kind
 from agent_gate.model.errors import ExecutionError, ToolError
 from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.moment import epoch
 from agent_gate.model.record import output_blob
 from agent_gate.model.tool import Json
+from agent_gate.model.work import HoldBare, Unhold, Work
 from agent_gate.ports import Append, BareRequests, ServiceHandler
 from agent_gate.ports.reading import EntryFilter, Reader
 
@@ -131,8 +133,8 @@ class DocumentDatabase:
         signature: str,
         expires_at: float,
     ) -> None:
-        row = PendingRow(request_id, tool_name, orjson.dumps(args), signature, self.clock.now(), expires_at)
-        await self.commit(Work("default", pending=row))
+        row = HoldBare(request_id, tool_name, orjson.dumps(args), signature, self.clock.now(), expires_at)
+        await self.commit(Work("default", changes=(row,)))
 
     async def get_pending(self: _Ledger, request_id: str) -> dict[str, Any] | None:
         found = await self.bare_request(request_id)
@@ -141,7 +143,7 @@ class DocumentDatabase:
     async def delete_pending(self: _Ledger, request_id: str) -> None:
         found = await self.bare_request(request_id)
         if found:
-            await self.commit(Work("default", unholds=found.call_id))
+            await self.commit(Work("default", changes=(Unhold(found.call_id),)))
 
     async def cleanup_stale_requests(self: _Ledger) -> list[dict[str, Any]]:
         """Delete the bare requests whose deadline has passed and return them, so that whoever asked can say so.
@@ -150,7 +152,7 @@ class DocumentDatabase:
         """
         stale = await self.bare_requests_until(self.clock.now())
         for found in stale:
-            await self.commit(Work("default", unholds=found.call_id))
+            await self.commit(Work("default", changes=(Unhold(found.call_id),)))
         return [_shown(found) for found in stale]
 
 

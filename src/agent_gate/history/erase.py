@@ -11,9 +11,12 @@ from typing import Any
 
 from agent_gate.history.query import unknown_call
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, DropOldEntities, Kind, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entity_change import DropOldEntities
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Erase, Work
 from agent_gate.ports import Clock, Ids, Ledger
 from agent_gate.ports.reading import EntryFilter, Reader
 
@@ -70,7 +73,7 @@ async def retain(ledger: Ledger, days: float, *, by: str, clock: Clock, ids: Ids
                 await eraser.erase(head.project, calls)
         entities = reader.count_entities(captured_before=until)
     if entities:
-        await ledger.commit(Work(GATE_PROJECT, side_tables=(DropOldEntities(until),)))
+        await ledger.commit(Work(GATE_PROJECT, changes=(DropOldEntities(until),)))
     await asyncio.to_thread(ledger.storage.forget_erased)
     return replace(eraser.erased(), entities=entities)
 
@@ -112,7 +115,7 @@ class _Eraser:
         bodies, snapshots = self._reader.count_erasable(project, calls)
         body = canonical({**self._told, "calls": list(calls), "salt": self._ids.salt()})
         draft = Draft(Kind.ERASED, iso(self._clock.now()), body)
-        committed = await self._ledger.commit(Work(project, (draft,), erases=tuple(calls)))
+        committed = await self._ledger.commit(Work(project, (draft,), (Erase(tuple(calls)),)))
         assert isinstance(committed, Applied), "an existing project takes an erase entry whatever its status"
         self._calls += len(calls)
         self._entries += bodies

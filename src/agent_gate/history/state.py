@@ -9,8 +9,8 @@ from msgspec.structs import astuple
 
 from agent_gate.model.codec import restore
 from agent_gate.model.differences import difference
-from agent_gate.model.entry import INITIAL_SNAPSHOT
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
+from agent_gate.model.project import INITIAL_SNAPSHOT
 from agent_gate.model.tool import Json
 from agent_gate.ports.reading import ChangeRow, HeadRow, Reader
 

@@ -128,6 +128,19 @@ class Answer:
     """Also let the same call pass again."""
 
 
+@dataclass(frozen=True, slots=True)
+class BareRequest:
+    """A pending request of the core-engine document's as it is stored."""
+
+    call_id: str
+    request_id: str
+    tool_name: str
+    args: Mapping[str, Json]
+    signature: str
+    created_at: float
+    expires_at: float
+
+
 def question_of(text: str) -> Question:
     """The question that was stored as this JSON."""
     fields = orjson.loads(text)

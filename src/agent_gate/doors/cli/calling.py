@@ -16,6 +16,7 @@ from agent_gate.model.call import Agent
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
+from agent_gate.model.visible import visible_lines
 
 
 def call_here(
@@ -51,7 +52,8 @@ def _label_the_log() -> None:
 
 class _Labelled(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"{record.levelname.lower()}: {super().format(record)}"
+        lines, _ = visible_lines(super().format(record))
+        return f"{record.levelname.lower()}: " + "\n".join(lines)
 
 
 async def _call(

@@ -19,8 +19,10 @@ from agent_gate.doors.observe.metrics import Meter
 from agent_gate.doors.reads import look
 from agent_gate.history.inbox import is_paused
 from agent_gate.model.call import Agent
-from agent_gate.model.entry import GATE_PROJECT, Applied, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import IdentityError
+from agent_gate.model.work import Work
 from agent_gate.ports.reading import Reader
 
 _log = logging.getLogger("agent_gate.health")

@@ -13,7 +13,8 @@ from operator import itemgetter
 from msgspec import Struct
 
 from agent_gate.ledger.sqlite.migrate import PAGE_BYTES
-from agent_gate.model.entry import GATE_PROJECT, StateRef
+from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.project import StateRef
 from agent_gate.ports.examining import Heads
 
 _STANDING = (

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from agent_gate.model.entry import BareRequest, Entry
+from agent_gate.model.approval import BareRequest
+from agent_gate.model.entry import Entry
 from agent_gate.model.moment import epoch
 
 ENTRY_COLUMNS = (

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from agent_gate.ledger.sqlite.apply import count, forget_quotas
+from agent_gate.ledger.sqlite.changes.counters import count, forget_quotas
 from agent_gate.ledger.sqlite.connection import readable
 from agent_gate.ports.examining import Row
 

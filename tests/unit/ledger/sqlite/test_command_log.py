@@ -16,9 +16,10 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.work import Work
 from tests.gates import ASK_ALL, CountedIds, HandClock, a_gate, approve, outcome_of, pending, rows
 
 LAMP = {"domain": "light", "service": "turn_on", "entity_id": "light.kitchen", "data": {"brightness_pct": 80}}
