@@ -42,8 +42,7 @@ from agent_gate.pipeline.decide import decided
 from agent_gate.pipeline.hold import NEWS_WAIT_S, Resolution
 from agent_gate.pipeline.perform import needs_intent
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.layers import no_room
-from agent_gate.policy.limits import outstanding
+from agent_gate.policy.limits import no_room, outstanding
 from agent_gate.ports import Clock, Ledger, Moved, Observer, Prepared, Unobserved
 
 _log = logging.getLogger(__name__)

@@ -34,8 +34,7 @@ from agent_gate.model.work import Change, Work
 from agent_gate.pipeline.admit import Admitted, Rejected, closed_problem
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.policy.layers import no_room
-from agent_gate.policy.limits import outstanding
+from agent_gate.policy.limits import no_room, outstanding
 from agent_gate.ports import HttpRequest, Prepared, RequestAllowed, RequestDenied, RequestHeld
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.requests import NAME, UNSEEN, request_tool, wish_of
