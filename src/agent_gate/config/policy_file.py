@@ -20,7 +20,7 @@ from agent_gate.model.policy import GUARD_SECTIONS, Policy
 from agent_gate.model.setting import Setting
 from agent_gate.model.tool import Json
 
-_ABOUT = Setting("what is allowed, and within which limits", not_empty=True, leaves_out=("source",))
+_ABOUT = Setting("What is allowed, and within which limits.", not_empty=True, leaves_out=("source",))
 
 
 def load_permissions(path: PathLike = "permissions.yaml") -> Permissions:
