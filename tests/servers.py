@@ -92,10 +92,10 @@ class Served:
         return self.context.identities.agents[name]
 
 
-def a_context_of(gate: Gate, db: Path, config: Config, bounds: DoorBounds | None = None) -> ServerContext:
+def a_context_of(gate: Gate, config: Config, bounds: DoorBounds | None = None) -> ServerContext:
     identities = Identities(config)
     mailbox = Mailbox(gate, identities.agents)
-    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, db, bounds=bounds or DoorBounds())
+    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, bounds=bounds or DoorBounds())
 
 
 @asynccontextmanager
@@ -106,7 +106,9 @@ async def a_context(
     config, name, bounds = config or a_config(), options.pop("name", "gate.db"), options.pop("bounds", None)
     approvers = tuple(Identities(config).approvers.values())
     async with a_gate(directory, policy, *tools, **{"approvers": approvers, **options}, name=name) as gate:
-        yield a_context_of(gate, directory / name, config, bounds)
+        context = a_context_of(gate, config, bounds)
+        yield context
+        context.close()
 
 
 @asynccontextmanager
@@ -154,7 +156,7 @@ async def listening(
 
 async def left_alone(server: Served) -> None:
     """Until the server knows that nobody follows any of its calls."""
-    await until(lambda: all(progress.is_left_alone for progress in server.gate._under_way.values()))
+    await until(lambda: all(progress.is_left_alone for progress in server.gate._under_way))
 
 
 class RawAgent:

@@ -12,25 +12,19 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agent_gate.config import load_policy
+from agent_gate.gate.assembly import assemble
+from agent_gate.gate.bounds import DEFAULT_BOUNDS, GateBounds
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
-from agent_gate.gate.stages import Stages
 from agent_gate.history.past_states import PastStates
-from agent_gate.ledger.sqlite.files import LedgerFiles
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.history.readings import Readings
+from agent_gate.ledger.storage import storage_at
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
-from agent_gate.pipeline.admit import Admission
-from agent_gate.pipeline.bind import Binder
-from agent_gate.pipeline.effects import Effects
-from agent_gate.pipeline.hold import Holder
-from agent_gate.pipeline.perform import Performer
-from agent_gate.pipeline.refusal_counts import RefusalCounts
-from agent_gate.pipeline.settle import Settler
 from agent_gate.plugins import installed, registered_tools, started
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
@@ -92,6 +86,7 @@ async def open_gate(
     clock: Clock | None = None,
     ids: Ids | None = None,
     only_simulates: bool = False,
+    bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
 
@@ -104,30 +99,34 @@ async def open_gate(
     there from then on, also while it cannot be reached; `home_assistant_now` reads that again, where its token may be
     replaced in a file. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
+    `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
     workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
-    watch = PolicyWatch(policy, workspace.judge) if isinstance(policy, str | Path) else None
+    watch = PolicyWatch(policy, workspace.judge, bounds.policy_poll_s) if isinstance(policy, str | Path) else None
     judge = workspace.judge(policy if isinstance(policy, Policy) else load_policy(policy))
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
             db = Path(stack.enter_context(TemporaryDirectory(prefix="agent-gate-")), Path(DEFAULT_LEDGER).name)
-        notes = str(LedgerFiles(Path(db)).directory)
-        ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
+        storage = storage_at(db)
+        notes = str(storage.directory)
+        ledger = storage.open(clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
+        readings = Readings(storage)
+        stack.callback(readings.close)
         if not only_simulates:
             workspace.note()
         choice = Choice()
-        contacts = ContactsService(ledger, ledger.secret, clock, ids)
+        contacts = ContactsService(ledger, storage.secret(), clock, ids)
         ours: list[Service] = [
             contacts,
             ApprovalsService(),
             StateService(),
             RevertService(ledger, registry.find),
-            RecordService(PastStates(db)),
+            RecordService(PastStates(readings)),
             FilesystemService(workspace.resolver(), place_for_copies=choice.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
@@ -139,7 +138,17 @@ async def open_gate(
             for registered in registered_tools(service):
                 registry.add(registered)
         gate = assemble(
-            ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s
+            judge=judge,
+            tools=registry,
+            ledger=ledger,
+            clock=clock,
+            ids=ids,
+            secrets=KeyedHashes(storage.secret()),
+            agent=agent or Agent("local"),
+            notifier=notifier,
+            can_ask=can_ask,
+            approval_timeout_s=approval_timeout_s,
+            bounds=bounds,
         )
         gate.services = running
         stack.push_async_callback(gate.close)
@@ -202,27 +211,3 @@ class Workspace:
     def note(self) -> None:
         """Let other gates of this user know which files are this one's."""
         note_own(self._start)
-
-
-def assemble(
-    ledger: SqliteLedger,
-    judge: Judge,
-    registry: ToolRegistry,
-    clock: Clock,
-    ids: Ids,
-    agent: Agent,
-    notifier: Notifier | None,
-    can_ask: bool,
-    approval_timeout_s: float,
-) -> Gate:
-    secrets = KeyedHashes(ledger.secret)
-    stages = Stages(
-        Admission(ledger, clock, secrets),
-        Binder(registry, ledger, clock, secrets, can_ask or notifier is not None),
-        Holder(ledger, clock, ids, notifier, approval_timeout_s),
-        Performer(ledger, clock, ids),
-        Settler(ledger, clock, ids),
-        Effects(ledger, clock, ids),
-        RefusalCounts(ledger, clock, ids),
-    )
-    return Gate(stages, judge, registry, ledger, clock, ids, secrets, agent)

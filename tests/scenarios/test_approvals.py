@@ -14,10 +14,11 @@ import pytest
 
 from agent_gate import Approver, GateError, PolicyDeniedError, StorageError, load_policy, tool
 from agent_gate.model.approval import Question
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
+from agent_gate.model.work import Open, Work
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
 from agent_gate.toolkit import REGISTERED, registered_tool
@@ -26,6 +27,7 @@ from tests.gates import (
     ANNA,
     ASK_ALL,
     BOB,
+    QUICK_GATE,
     HandClock,
     People,
     Tool,
@@ -565,7 +567,7 @@ async def test_an_approved_call_that_the_ledger_could_not_take_goes_on_when_it_i
     acts: list[str] = []
 
     async def failing(work: Work) -> Committed:
-        if work.opens:
+        if work.find(Open):
             raise StorageError("the disk is full")
         return await commit(work)
 
@@ -586,7 +588,7 @@ async def main():
     clock = HandClock()
     policy = {"rules": [{"pattern": "*", "action": "ask"}], "limits": {"budget": {"daily": 1}}}
     async with a_gate(directory, policy, sender([]), clock=clock) as gate:
-        gate._stages.holder.wait = lambda _: asyncio.Event().wait()
+        gate.stages.holder.wait = lambda _: asyncio.Event().wait()
         question = await pending(gate, "mail.send", request_id="r")
         ANSWER
         os._exit(9)
@@ -757,15 +759,13 @@ async def test_a_messenger_that_fails_takes_nothing_from_the_question(
         assert "the messenger is down" in caplog.text
 
 
-async def test_a_messenger_that_hangs_does_not_hold_up_the_agent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_messenger_that_hangs_does_not_hold_up_the_agent(tmp_path: Path) -> None:
     class Hanging(People):
         async def ask(self, question: Question) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 0.05)
-    async with a_gate(tmp_path, ASK_ALL, sender([]), people=Hanging()) as gate:
+    bounds = replace(QUICK_GATE, notify_timeout_s=0.05)
+    async with a_gate(tmp_path, ASK_ALL, sender([]), people=Hanging(), gate_bounds=bounds) as gate:
         asked = await soon(pending(gate, "mail.send"))
         await approve(gate, asked)
         assert (await outcome_of(gate, asked)).ok

@@ -1,4 +1,4 @@
-"""What a server keeps for agents that are away: their outcomes, and the calls that its predecessor held for them."""
+"""The mailbox of a server: outcomes of agents that are away, and calls that its predecessor held for them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,27 @@ from agent_gate.gate.gate import Gate
 from agent_gate.model.approval import Question
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import GATE_PROJECT, LeaveResult, TakeResults, Work
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.limits import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Mode
+from agent_gate.model.work import LeaveResult, TakeResults, Work
 
 
 class Mailbox:
     """One for each server; what it holds is in the ledger."""
 
-    def __init__(self, gate: Gate, agents: Mapping[str, Agent] | None = None) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        results_bytes_max: int = WAITING_RESULTS_BYTES_MAX,
+    ) -> None:
         """`agents` are those whose calls this process may go on with where theirs is gone."""
         self._gate, self._ledger, self._agents = gate, gate.ledger, agents or {}
+        self._results_bytes_max = results_bytes_max
 
     async def count(self, agent: Agent) -> int:
         return await self._ledger.waiting_results_count(agent.id)
@@ -38,7 +46,7 @@ class Mailbox:
             if outcome is None:
                 continue
             size += len(canonical(outcome.to_json()))
-            if outcomes and size > WAITING_RESULTS_BYTES_MAX:
+            if outcomes and size > self._results_bytes_max:
                 break
             outcomes.append(outcome)
         return outcomes
@@ -47,12 +55,12 @@ class Mailbox:
         """An outcome that could not be handed over after all."""
         at = iso(self._gate.clock.now())
         left = LeaveResult(agent.id, outcome.call_id, outcome.request_id or None, at)
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(left,)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(left,)))
 
     async def acknowledge(self, agent: Agent, ids: Iterable[str]) -> int:
         """The agent has these, named by call id or by its own request id; how many were still waiting."""
         before = await self.count(agent)
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(TakeResults(agent.id, tuple(ids)),)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(TakeResults(agent.id, tuple(ids)),)))
         return before - await self.count(agent)
 
     async def take_over_held(self, agents: Mapping[str, Agent]) -> int:
@@ -68,7 +76,7 @@ class Mailbox:
         return taken
 
     async def could_take_over(self, question: Question) -> bool:
-        """Whether this process would do the very thing that a person is asked about.
+        """True where this process would do the very thing that a person is asked about.
 
         A process that served one agent stood somewhere else, perhaps: what is bound here must be what was shown.
         """

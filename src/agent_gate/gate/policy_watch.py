@@ -12,25 +12,26 @@ from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.gate.gate import Gate
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical, sha256_hex
-from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import POLICY_POLL_INTERVAL_S
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
+from agent_gate.model.work import KeepBlob, Work
 from agent_gate.policy.judge import Judge
 
 _log = logging.getLogger(__name__)
 
 
 def log_warnings(gate: Gate, judge: Judge) -> None:
-    """What the policy says without effect."""
+    """Log what the policy says without effect."""
     tools = {registered.declaration.name: registered.declaration for registered in gate.tools.all()}
     for warning in warnings_of(judge.policy, tools):
         _log.warning("%s", warning)
 
 
 async def record_policy(gate: Gate, judge: Judge) -> None:
-    """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
+    """Write each version of the policy that a gate judges by as an entry; log what it says without effect."""
     log_warnings(gate, judge)
     ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
@@ -38,26 +39,28 @@ async def record_policy(gate: Gate, judge: Judge) -> None:
     source = canonical(dict(judge.policy.source))
     body = canonical({"policy_hash": judge.policy_hash, "salt": gate.ids.salt()})
     draft = Draft(Kind.POLICY, iso(gate.clock.now()), body)
-    await ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((judge.policy_hash, source),)))
+    await ledger.commit(Work(GATE_PROJECT, (draft,), (KeepBlob(judge.policy_hash, source),)))
 
 
 async def record_tools(gate: Gate) -> None:
-    """What each tool says of itself, whenever that changes, so that recorded calls can be judged again anywhere."""
+    """Write what each tool says of itself, whenever that changes, so that recorded calls can be judged again."""
     own = {registered.declaration.name: registered.declaration.to_json() for registered in gate.tools.all()}
     source = canonical({name: fields for name, fields in own.items() if name not in BUILTIN})
     tools_hash = sha256_hex(source)
     if source == b"{}" or await gate.ledger.last_tools_hash() == tools_hash:
         return
     draft = Draft(Kind.TOOLS, iso(gate.clock.now()), canonical({"salt": gate.ids.salt(), "tools_hash": tools_hash}))
-    await gate.ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((tools_hash, source),)))
+    await gate.ledger.commit(Work(GATE_PROJECT, (draft,), (KeepBlob(tools_hash, source),)))
 
 
 class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
-    def __init__(self, path: str | Path, judge_of: Callable[[Policy], Judge]) -> None:
+    def __init__(
+        self, path: str | Path, judge_of: Callable[[Policy], Judge], poll_s: float = POLICY_POLL_INTERVAL_S
+    ) -> None:
         """Make it before the policy is loaded: what changes from here on is seen."""
-        self._path, self._judge_of = Path(path), judge_of
+        self._path, self._judge_of, self._poll_s = Path(path), judge_of, poll_s
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
@@ -82,7 +85,7 @@ class PolicyWatch:
 
     async def _watch(self, gate: Gate) -> None:
         while True:
-            await asyncio.sleep(POLICY_POLL_INTERVAL_S)
+            await asyncio.sleep(self._poll_s)
             stamp = self._stamp()
             if stamp != self._seen:
                 self._seen = stamp

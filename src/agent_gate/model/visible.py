@@ -29,7 +29,8 @@ _LOOKED_AT_FACTOR = 8
 _TAB = "⇥   "
 _SIGNS = ("+", "-", " ", "@", "\\")
 """How lines of a unified diff begin."""
-_ISOLATE, _END = "\u2068", "\u2069"
+ISOLATE, END = "\u2068", "\u2069"
+"""Around letters that run from right to left, so that nothing beside them moves."""
 
 _BLANK = r" \t\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _ODD = re.compile(
@@ -39,7 +40,7 @@ _ODD = re.compile(
 _LINES = re.compile(r"(?P<breaks>\n+)|[^\n]+")
 _SEAM = re.compile("[!-~](?=[!-~])")
 """Between two such letters a text can be taken apart, and is drawn the same."""
-_ISOLATED = re.compile(f"{_ISOLATE}([^{_ISOLATE}{_END}]{{1,{_PIECE_CHARS_MAX}}}){_END}")
+_ISOLATED = re.compile(f"{ISOLATE}([^{ISOLATE}{END}]{{1,{_PIECE_CHARS_MAX}}}){END}")
 
 
 class Kind(Enum):
@@ -60,7 +61,7 @@ class Piece(NamedTuple):
 
     @property
     def isolated(self) -> str:
-        return f"{_ISOLATE}{self.text}{_END}" if self.kind is Kind.TURNED else self.text
+        return f"{ISOLATE}{self.text}{END}" if self.kind is Kind.TURNED else self.text
 
     def cut(self, chars_max: int) -> Piece | None:
         """Its beginning, if it has one."""
@@ -94,6 +95,11 @@ def visible(text: object, chars_max: int | None = None) -> str:
         return drawn(shown, chars_max - 1).text + "…"
     cut = drawn(shown, room)
     return cut.text + more(cut.left_out)
+
+
+def visible_words(text: str, chars_max: int | None = None) -> str:
+    """Draw prose on one line: between its words stands one blank, whatever stood there."""
+    return visible(" ".join(text.split()), chars_max)
 
 
 def visible_lines(text: str, chars_max: int | None = None) -> tuple[list[str], int]:
@@ -136,6 +142,23 @@ def drawn(text: str, chars_max: int | None = None, *, in_a_file: bool = False) -
 def written_out(text: str) -> str:
     """`⟨U+202E⟩`, `⟨U+0020×40⟩`"""
     return "".join(piece.text for piece in _hidden(text))
+
+
+def visible_typed(text: str) -> str:
+    """Write out what a person could not see in their own text; its blanks, tabs and breaks stay what they are."""
+    return "".join(one if one in "\n\t\r" or not is_invisible(one) else written_out(one) for one in text)
+
+
+def visible_json(document: str) -> str:
+    """Escape what a terminal would obey or not show: to a machine that is the same JSON."""
+    if document.isascii() and "\x7f" not in document:
+        return document
+    return "".join(_escape(one) if one > "~" and is_invisible(one) else one for one in document)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _file(text: str) -> Iterator[Piece]:
@@ -235,7 +258,7 @@ def _way(character: str) -> _Way:
 def _other(run: str, *, has_base: bool) -> Iterator[Piece]:
     """Whatever is not ASCII; what was isolated before stays so."""
     place = 0
-    for found in _ISOLATED.finditer(run) if _ISOLATE in run else ():
+    for found in _ISOLATED.finditer(run) if ISOLATE in run else ():
         inside = list(_by_way(found[1], has_base=False))
         if [piece.kind for piece in inside] == [Kind.TURNED]:
             yield from _by_way(run[place : found.start()], has_base=has_base)

@@ -7,19 +7,22 @@ import logging
 from typing import Any
 
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
+from agent_gate.model.work import EndEffect, Work
 from agent_gate.ports import Clock, Ids, Ledger, Prepared
 
 _log = logging.getLogger(__name__)
 
 
 class Effects:
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
-        self._ledger, self._clock, self._ids = ledger, clock, ids
+    """Runs the effect of a settled call and records how it ended."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, timeout_s: float = EFFECT_TIMEOUT_S) -> None:
+        self._ledger, self._clock, self._ids, self._timeout_s = ledger, clock, ids, timeout_s
 
     async def run(self, prepared: Prepared, outcome: Outcome, effect_id: str) -> None:
         """Once; an effect that a crash leaves open is reported as unknown and not run again."""
@@ -43,14 +46,14 @@ class Effects:
             "error" if problem else "success",
         )
         try:
-            await self._ledger.commit(Work(call.request.project, (draft,), outbox_done=effect_id))
+            await self._ledger.commit(Work(call.request.project, (draft,), (EndEffect(effect_id),)))
         except StorageError as error:
             _log.warning("how the effect of call %s ended could not be recorded: %s", call.call_id, error)
 
     async def _act(self, prepared: Prepared, outcome: Outcome) -> tuple[Problem | None, Any]:
         effect = prepared.registered.post_execution
         assert effect is not None
-        scope = asyncio.timeout(EFFECT_TIMEOUT_S)
+        scope = asyncio.timeout(self._timeout_s)
         try:
             async with scope:
                 data = await effect(outcome.to_json())
@@ -59,7 +62,7 @@ class Effects:
             return error.problem, None
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if scope.expired():
-                return Problem(2004, f"the effect did not end within {EFFECT_TIMEOUT_S:g} s"), None
+                return Problem(2004, f"the effect did not end within {self._timeout_s:g} s"), None
             if _is_being_cancelled():
                 raise
             return Problem(2003, f"the effect failed: {type(error).__name__}: {error}"[:1000]), None

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from agent_gate.model.approval import Question
+from agent_gate.model.approval import BareRequest, Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import BareRequest, Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.committed import Committed
+from agent_gate.model.entity_change import EntityRow
+from agent_gate.model.entry import Entry
 from agent_gate.model.grant import Grant
+from agent_gate.model.project import ProjectHead, ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
+from agent_gate.model.work import Work
 from agent_gate.ports.surroundings import Clock
+
+if TYPE_CHECKING:
+    from agent_gate.ports.storage import Storage
 
 
 class LedgerFigures(Struct, frozen=True):
@@ -28,11 +35,29 @@ class LedgerFigures(Struct, frozen=True):
     """Pieces that wait now."""
 
 
+class Turn(Protocol):
+    """A task's turn at a project's state: nobody else changes it meanwhile."""
+
+    @property
+    def state(self) -> ProjectState:
+        """It may still be on its way into the ledger; work that says `stands_on` counts only if that state does."""
+        ...
+
+    def commit(self, work: Work) -> Awaitable[Committed]:
+        """The turn's last act: the next one begins as soon as the work has its place, before it is committed."""
+        ...
+
+
 class Append(Protocol):
     """Commits work, one piece after the other, and says whose turn it is at a project."""
 
     @property
     def instance(self) -> str: ...
+
+    @property
+    def storage(self) -> Storage:
+        """Where it is kept: looking back opens readers there, beside the writer."""
+        ...
 
     def figures(self) -> LedgerFigures: ...
 
@@ -42,12 +67,8 @@ class Append(Protocol):
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]: ...
 
-    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[ProjectState]:
-        """One task's turn at a project's state: nobody else changes it meanwhile.
-
-        The state may still be on its way into the ledger: whatever is found on it is committed within the turn, with
-        `stands_on`, so that it only counts if that state does. `alone`: the state is one that was committed.
-        """
+    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[Turn]:
+        """One task's turn at a project's state; `alone`: on a state that was committed."""
         ...
 
     async def wait_for_change(self, timeout_s: float) -> None:
@@ -61,11 +82,7 @@ class States(Protocol):
     """Projects: their heads, their states of now and of before, and whether calls may change them."""
 
     async def effective_status(self, project: str) -> str | None:
-        """The project's status, unless the whole gate is paused."""
-        ...
-
-    def known_effective_status(self, project: str) -> str | None:
-        """The same without looking, where it was looked at a moment ago; else None."""
+        """The project's status, unless the whole gate is paused; one of a moment ago is told without looking."""
         ...
 
     async def status(self, project: str) -> str | None:

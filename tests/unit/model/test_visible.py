@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from itertools import product
 
@@ -10,7 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_gate.model.invisible import DEFAULT_IGNORABLE, is_invisible
-from agent_gate.model.visible import Kind, drawn, visible, visible_difference, visible_lines, written_out
+from agent_gate.model.visible import (
+    Kind,
+    drawn,
+    visible,
+    visible_difference,
+    visible_json,
+    visible_lines,
+    visible_typed,
+    visible_words,
+    written_out,
+)
 
 TRICKY = st.text(
     st.sampled_from("ab1 \t\n\r\u00a0\u3000\u200b\u202e\u2068\u2069\u0336\u0301\ufe0f\u17b4\u3164אבשم٣é漢😀⟨⟩⇥│U+\x1b")
@@ -174,3 +185,24 @@ def test_long_text_is_drawn_like_short_text(part: str, times: int) -> None:
 
 def test_a_line_of_a_difference_that_has_no_sign_is_drawn_from_its_beginning() -> None:
     assert visible_difference("+\n\u2068\n\u202ex\n+\u202ex\n") == ["+", "⟨U+2068⟩", "⟨U+202E⟩x", "+⟨U+202E⟩x", ""]
+
+
+@given(TEXT)
+def test_json_for_a_terminal_is_the_same_json_without_what_could_not_be_seen(text: str) -> None:
+    document = json.dumps({"text": text}, ensure_ascii=False, indent=2)
+    shown = visible_json(document)
+    assert json.loads(shown) == {"text": text}
+    assert not any(is_invisible(character) for character in shown.replace("\n", ""))
+
+
+@given(TEXT)
+def test_words_stand_on_one_line_one_blank_apart(text: str) -> None:
+    assert visible_words(text) == visible(" ".join(text.split()))
+    assert visible_words("a \n b" * 1_000, 20) == visible("a b" * 1_000, 20)
+
+
+@given(TEXT)
+def test_what_a_person_typed_keeps_its_blanks_and_breaks(text: str) -> None:
+    shown = visible_typed(text)
+    assert not any(is_invisible(character) for character in shown if character not in "\n\t\r")
+    assert shown == text or any(is_invisible(character) for character in text)

@@ -24,12 +24,11 @@ from agent_gate.doors.cli.screen import (
 from agent_gate.model.approval import WRITTEN, Question
 from agent_gate.model.limits import PENDING_ROWS_MAX, PENDING_VALUE_CHARS_MAX
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import drawn, more, visible, visible_lines
+from agent_gate.model.visible import END, ISOLATE, drawn, more, visible, visible_lines
 
 COLUMNS_MIN, ROWS_MIN = 24, 8
 """A smaller terminal shows no question."""
 _NAME_COLUMNS_MAX = 20
-_ISOLATE, _END = "\u2068", "\u2069"
 _MARKS = ("Mn", "Me")
 
 
@@ -67,11 +66,11 @@ def wrapped(line: str, columns: int | None) -> Iterator[str]:
     part: list[str] = []
     room, is_isolated = columns, False
     for letter in _letters(line):
-        if letter in (_ISOLATE, _END):
-            is_isolated = letter == _ISOLATE
+        if letter in (ISOLATE, END):
+            is_isolated = letter == ISOLATE
         elif width(letter) > room:
-            yield "".join(part) + (_END if is_isolated else "")
-            part, room = [_ISOLATE] if is_isolated else [], columns
+            yield "".join(part) + (END if is_isolated else "")
+            part, room = [ISOLATE] if is_isolated else [], columns
         part.append(letter)
         room -= width(letter)
     yield "".join(part)
@@ -93,7 +92,7 @@ def cells(character: str) -> int:
     """Count the places that a terminal gives it at most: they disagree on signs, and on letters of ambiguous width."""
     if character.isascii():
         return 1
-    if character in (_ISOLATE, _END):
+    if character in (ISOLATE, END):
         return 0
     if category(character) in _MARKS:
         return 1  # over its letter in most terminals, beside it in some

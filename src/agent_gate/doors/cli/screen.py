@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from agent_gate.model.invisible import is_invisible
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import more, visible, visible_difference, visible_lines
+from agent_gate.model.visible import more, visible, visible_difference, visible_json, visible_lines
 
 _COLOURS = {
     "green": ("allow", "ok", "success", "open", "verified"),
@@ -148,16 +147,8 @@ def print_json_line(value: Json) -> None:
 
 
 def write_json(text: str) -> None:
-    """On a terminal, characters that it would obey or not show are escaped: to a machine that is the same JSON."""
-    write(_escaped(text) if on_terminal(sys.stdout) else text)
-
-
-def _escaped(text: str) -> str:
-    import json
-
-    if text.isascii() and "\x7f" not in text:
-        return text
-    return "".join(json.dumps(c)[1:-1] if (c > "~" and is_invisible(c)) else c for c in text)
+    """Write JSON; a terminal gets it with escapes for what it would obey or not show."""
+    write(visible_json(text) if on_terminal(sys.stdout) else text)
 
 
 def encoded(value: Json, *, indent: bool = False) -> str:

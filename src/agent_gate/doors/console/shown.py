@@ -12,11 +12,10 @@ import jsonpointer
 import orjson
 from markupsafe import Markup, escape
 
-from agent_gate.model.invisible import is_invisible
 from agent_gate.model.limits import CONSOLE_PAGE_CHARS_MAX, CONSOLE_VALUE_CHARS_MAX, SHOWN_CHARS_MAX
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
-from agent_gate.model.visible import Drawn, Kind, drawn, written_out
+from agent_gate.model.visible import Drawn, Kind, drawn, visible_typed
 
 LINES_AT_A_GLANCE = 12
 CHARS_AT_A_GLANCE = 600
@@ -73,7 +72,7 @@ def more(chars: int, left_out: int, rest: str) -> Markup:
 
 def as_typed(text: str) -> Markup:
     """Keep what a person typed as it is, to be gone on with: blanks, tabs and breaks stay."""
-    return escape("".join(one if one in "\n\t\r" or not is_invisible(one) else written_out(one) for one in text))
+    return escape(visible_typed(text))
 
 
 def brief(text: str) -> Markup:

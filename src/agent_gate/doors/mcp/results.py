@@ -13,7 +13,7 @@ from agent_gate.model.approval import Approver, Question
 from agent_gate.model.limits import MCP_APPROVERS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.model.visible import visible
+from agent_gate.model.visible import visible_words
 from agent_gate.pipeline.hold import not_entitled
 from agent_gate.policy.signature import shown
 
@@ -34,13 +34,13 @@ def _text(outcome: Outcome) -> str:
     if outcome.error is not None:
         problem = outcome.error
         said = f"{problem.detail}; {problem.suggestion}" if problem.suggestion else problem.detail
-        line = one_line(f"{outcome.status.value} ({problem.code} {problem.name}): {said}")
+        line = visible_words(f"{outcome.status.value} ({problem.code} {problem.name}): {said}")
         told = {"data": outcome.data, "files": outcome.files}
         # What a command said before it was refused; some clients show nothing but the text.
         return line if outcome.data is None else f"{line}\n{orjson.dumps(told).decode()}"
     if outcome.data is not None:
         return orjson.dumps(outcome.data).decode()
-    return one_line(outcome.message or outcome.status.value)
+    return visible_words(outcome.message or outcome.status.value)
 
 
 def asked(question: Question, approved_by: Sequence[str], approvers: Sequence[Approver]) -> str:
@@ -57,13 +57,13 @@ def asked(question: Question, approved_by: Sequence[str], approvers: Sequence[Ap
         f"where: in the console of `agent-gate serve`, or `agent-gate approve {question.call_id}`",
         f"how to come back: make the same call again, or call {GATE_RESULT} with call_id {question.call_id}",
     ]
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(visible_words, lines))
 
 
 def agreed(approved_by: Sequence[str]) -> str:
     """Tell how to come back for what a person has agreed to: the process that was to perform it may be gone."""
     names = ", ".join(approved_by)
-    return one_line(f"approved by {names}: make the same call again, with the same arguments, to get its outcome")
+    return visible_words(f"approved by {names}: make the same call again, with the same arguments, to get its outcome")
 
 
 def _who(question: Question, approvers: Sequence[Approver]) -> str:
@@ -74,7 +74,3 @@ def _who(question: Question, approvers: Sequence[Approver]) -> str:
         return anybody
     rest = len(names) - MCP_APPROVERS_SHOWN_MAX
     return ", ".join(names[:MCP_APPROVERS_SHOWN_MAX]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def one_line(text: str) -> str:
-    return visible(" ".join(text.split()))

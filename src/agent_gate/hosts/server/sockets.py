@@ -1,4 +1,4 @@
-"""Sockets as uvicorn serves them: bounds on what it leaves open, and a short way for messages that are plain."""
+"""Sockets as uvicorn serves them: bounds on what it leaves open, and a short cut for plain messages (decision 0013)."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.transport.abort()
 
     def handle_text(self, event: Frame) -> None:
-        """What the library took out of its frames goes the same way."""
+        """Take what the library found in its frames the same way."""
         if not (event.fin and self._take is not None and self._is_idle and self._take(bytes(event.data))):
             super().handle_text(event)
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is in the way: no message that waits or is still to be completed, no answer, no goodbye."""
+        """Tell if nothing is in the way: no message that waits or is still to be completed, no answer, no goodbye."""
         conn = self.conn
         return not self.read_paused and conn.current_size is None and conn.state is OPEN and self.writable.is_set()
 

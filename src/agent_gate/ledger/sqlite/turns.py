@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 from agent_gate.ledger.sqlite.locks import ProjectLocks, release
-from agent_gate.model.entry import Applied, Committed, ProjectState, StateChange, Work
+from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
+from agent_gate.model.project import ProjectState
+from agent_gate.model.work import StateChange, Work
 
 
 class _Series:
@@ -90,6 +92,25 @@ class _Place:
                 raise self.refusal
 
 
+class _Turn:
+    """One task's turn, until it commits something or its block ends."""
+
+    def __init__(self, place: _Place, state: ProjectState, commit: Callable[[Work], Awaitable[Committed]]) -> None:
+        self.state = state
+        self._place, self._commit = place, commit
+        self._is_over = False
+
+    def commit(self, work: Work) -> Awaitable[Committed]:
+        committing = self._commit(work)
+        self.pass_on()
+        return committing
+
+    def pass_on(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._place.free.set()
+
+
 class Turns:
     def __init__(self, locks: ProjectLocks, current: Callable[[str], ProjectState]) -> None:
         """`current` reads a project's state as it was last committed."""
@@ -97,8 +118,10 @@ class Turns:
         self._places: dict[str, _Place] = {}
 
     @asynccontextmanager
-    async def taken(self, project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
-        """The state that work stands on that is committed meanwhile; `alone`: on one that is itself committed."""
+    async def taken(
+        self, project: str, commit: Callable[[Work], Awaitable[Committed]], *, alone: bool
+    ) -> AsyncIterator[_Turn]:
+        """One turn; `alone`: on a state that is itself committed."""
         place = self._places.setdefault(project, _Place())
         place.visitors += 1
         try:
@@ -110,9 +133,14 @@ class Turns:
                     self._end(place)
                 if place.series is None:
                     place.series = await self._begun(project, place)
-                yield place.series.state
-            finally:
+            except BaseException:
                 place.free.set()
+                raise
+            turn = _Turn(place, place.series.state, commit)
+            try:
+                yield turn
+            finally:
+                turn.pass_on()
         finally:
             place.visitors -= 1
             self._end_if_idle(project, place)
@@ -134,11 +162,11 @@ class Turns:
         place = self._places.get(work.project)
         if place is None or place.series is None or place.free.is_set() or committing.done():
             return
-        place.series.add(work.state)
+        place.series.add(work.find(StateChange))
         committing.add_done_callback(partial(self._hear, work, place, place.series))
 
     def _hear(self, work: Work, place: _Place, series: _Series, committing: asyncio.Future[Committed]) -> None:
-        series.hear(work.state, committing)
+        series.hear(work.find(StateChange), committing)
         self._end_if_idle(work.project, place)
 
     def _end_if_idle(self, project: str, place: _Place) -> None:

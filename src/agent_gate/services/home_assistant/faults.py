@@ -12,7 +12,7 @@ Lost                       what a connection says of its own end, before anybody
 from __future__ import annotations
 
 from agent_gate.model.errors import ToolError
-from agent_gate.model.visible import visible
+from agent_gate.model.visible import visible_words
 
 _CHARS_MAX = 1_000
 
@@ -53,4 +53,4 @@ class Lost(Exception):
 
 def one_line(text: str) -> str:
     """What a server says, fit for a message."""
-    return visible(" ".join(text[: 2 * _CHARS_MAX].split()), _CHARS_MAX)
+    return visible_words(text[: 2 * _CHARS_MAX], _CHARS_MAX)
