@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agent_gate.config.__main__ import FORMATS as FORMATS
+from agent_gate.config.__main__ import FORMATS
 from agent_gate.config.places import Field, field_name
 
 _NAMES = {

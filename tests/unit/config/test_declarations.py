@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 import pytest
 
 from agent_gate.config import Config, ConfigError, load_policy
+from agent_gate.config.__main__ import FORMATS
 from agent_gate.config.coercion import coerce_texts
 from agent_gate.config.declaration import declared, declared_fields
 from agent_gate.config.file_format import FileFormat
@@ -22,7 +23,6 @@ from agent_gate.config.yaml_file import parse_yaml
 from agent_gate.model.plan import Plan
 from agent_gate.model.policy import GUARD_SECTIONS, Policy
 from agent_gate.model.setting import NOTHING, Setting
-from tests.unit.config.fields import FORMATS
 
 ROOT = Path(__file__).resolve().parents[3]
 

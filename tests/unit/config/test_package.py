@@ -10,8 +10,7 @@ import jsonschema_rs
 import pytest
 
 import agent_gate.config
-from agent_gate.config.__main__ import main
-from tests.unit.config.fields import FORMATS
+from agent_gate.config.__main__ import FORMATS, main
 
 
 @pytest.mark.parametrize("name", agent_gate.config.__all__)
