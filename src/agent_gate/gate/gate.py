@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from agent_gate.gate.progress import Progress, run_timeout
@@ -47,6 +47,8 @@ class Gate(Simulator):
         self.ids = ids
         self.services: Sequence[Service] = ()
         """What offers the tools, as far as it has a health of its own."""
+        self.reload_policy: Callable[[], Awaitable[bool]] | None = None
+        """Loads the file of the policy now, and says whether it is in force; None where there is no file."""
         self._by_call: dict[str, Progress] = {}
         self._under_way: dict[tuple[str, str], Progress] = {}
         self._of_run: dict[str, Progress] = {}
