@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from agent_gate.doors.home_assistant import notice
-from agent_gate.doors.telegram.render import render
+from agent_gate.doors.messengers.phones import notice
+from agent_gate.doors.messengers.render import render
 from agent_gate.model.approval import Question
 from agent_gate.model.codec import canonical, restore
 from bench.figure import Figure, at_most, microseconds_each

@@ -16,8 +16,9 @@ from agent_gate.ledger.sqlite.group import INSERT_ENTRY
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Work
 from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_least, at_most, median_us
 

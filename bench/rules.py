@@ -143,7 +143,7 @@ def _hard_patterns() -> Figure:
 
 
 def _decide(rules: Sequence[PermissionRule]) -> float:
-    judge = Judge(Policy(Permissions(rules=list(rules)), source={"rules": len(rules)}))
+    judge = Judge(Policy(permissions=Permissions(rules=list(rules)), source={"rules": len(rules)}))
     tool = ToolDeclaration("fs.search", effect=Effect.READ, risk=Risk.LOW, cost=0)
     agent = Agent("bench")
     bounds = [

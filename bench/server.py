@@ -140,9 +140,7 @@ async def _serve(directory: Path) -> None:
         agents=(AgentConfig(TOKEN, "bench"),),
     )
     async with open_gate(POLICY, directory / "server.db", tools=[read]) as gate:
-        context = ServerContext(
-            gate, Approvals(gate), Mailbox(gate), Identities(config), config, directory / "server.db"
-        )
+        context = ServerContext(gate, Approvals(gate), Mailbox(gate), Identities(config), config)
         observation = Observation(context)
         app = Starlette(routes=[*websocket.routes(context), WebSocketRoute("/echo", echo)])
         guarded = observation.around(Doorkeeper(app, "127.0.0.1", gate.count_refusal))

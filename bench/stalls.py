@@ -157,7 +157,7 @@ async def _doors(root: Path) -> AsyncIterator[tuple[Gate, dict[str, Door]]]:
         agents=(AgentConfig(TOKEN, "bench"),),
     )
     async with open_gate(POLICY, root / "gate.db", tools=[think], working_dir=root) as gate:
-        context = ServerContext(gate, Approvals(gate), Mailbox(gate), Identities(config), config, root / "gate.db")
+        context = ServerContext(gate, Approvals(gate), Mailbox(gate), Identities(config), config)
         app = build_app(context)
         async with _mcp(McpDoor(Calls(gate, Agent("bench"), "default", 20.0))) as mcp:
             yield gate, {**_http(app), **_websocket(app), "mcp": mcp}

@@ -51,7 +51,9 @@ def _figure(name: str, root: Path, db: str, wishes: Sequence[Wish]) -> Figure:
     judge = Judge(policy, look_around(policy, str(root)))
     index = RuleIndex(policy.rules, policy.defaults)
     with closing(open_reader(root / db)) as reader:
-        signatures = [row[0] for row in reader.execute("SELECT signature FROM entries WHERE kind = 'settled'")]
+        signatures = [
+            row[0] for row in reader.connection.execute("SELECT signature FROM entries WHERE kind = 'settled'")
+        ]
         assert len(signatures) == CALLS == try_policy(reader, judge).judged
 
         def look_up() -> None:

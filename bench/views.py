@@ -14,8 +14,10 @@ from msgspec.structs import replace
 
 from agent_gate import open_gate, tool
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.model.entry import Applied, Draft, Kind, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Work
 from agent_gate.system.clock import RandomIds, SystemClock
 from bench.figure import Figure, at_most, microseconds_each
 

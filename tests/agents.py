@@ -19,6 +19,7 @@ from agent_gate.chain.policy import BOTH_PHASES, Policy, PolicyResult
 from agent_gate.chain.registry import Registry
 from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, ServicesConfig, StorageConfig
 from agent_gate.doors.policy_agent import serving
+from agent_gate.doors.policy_agent.listening import AgentBounds
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.structs import struct_of
 from agent_gate.system.clock import SystemClock
@@ -48,7 +49,11 @@ class Scripted(Policy[Mapping[str, Any]]):
 
 @asynccontextmanager
 async def an_agent(
-    socket_path: Path, *policies: Policy[Any], config: Config | None = None, **settings: Any
+    socket_path: Path,
+    *policies: Policy[Any],
+    config: Config | None = None,
+    bounds: AgentBounds | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Path]:
     """An agent with our own policies and these; `settings` are those of `policy_agent`."""
     config = config or Config(GatewayConfig("127.0.0.1", 1), None, None, ServicesConfig(), StorageConfig())
@@ -58,7 +63,7 @@ async def an_agent(
     for policy in (*builtin_policies(SystemClock()), *policies):
         registry.register(policy)
     executor = Executor(registry, BlockingPool(2), Bounds.of(config.policy_agent))
-    async with serving(config, registry, executor) as path:
+    async with serving(config, registry, executor, bounds) as path:
         yield path
 
 

@@ -13,7 +13,9 @@ from typing import Any
 from agent_gate import Outcome
 from agent_gate.config import ApproverConfig, Config, MessengerConfig, TelegramConfig
 from agent_gate.doors.context import ServerContext
-from agent_gate.doors.telegram import TelegramMessenger
+from agent_gate.doors.messengers.bounds import MessengerBounds
+from agent_gate.doors.messengers.messenger import Messenger
+from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter
 from agent_gate.gate.gate import Gate
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json
@@ -23,6 +25,10 @@ from tests.servers import a_config, a_context
 
 ANNA_ID, BOB_ID, DORA_ID, STRANGER_ID = 11, 12, 14, 666
 """An admin and an operator that the configuration knows, one who is only on the list, and one who is not."""
+
+NO_HURRY = MessengerBounds()
+QUICK = MessengerBounds(look_interval_s=0.01, look_again_s=0.05)
+"""Looks all the time."""
 
 
 @dataclass
@@ -41,7 +47,7 @@ class Chat:
     """A gate with its messenger, and the chat as people see it."""
 
     context: ServerContext
-    messenger: TelegramMessenger
+    messenger: Messenger
     api: BotApi
     pauses: Pauses
 
@@ -88,7 +94,7 @@ class Chat:
 
     def mutate(self, call_id: str, old: str, new: str) -> None:
         """Change the stored question behind the gate's back."""
-        with closing(sqlite3.connect(self.context.db)) as connection, connection:
+        with closing(sqlite3.connect(self.context.gate.ledger.storage.path)) as connection, connection:
             connection.execute(
                 "UPDATE pending_requests SET question = replace(question, ?1, ?2), args = replace(args, ?1, ?2)"
                 " WHERE call_id = ?3",
@@ -127,14 +133,17 @@ async def a_chat(
     policy: Any = ASK_ALL,
     clock: HandClock | None = None,
     config: Config | None = None,
+    bounds: MessengerBounds = NO_HURRY,
+    limits: Mapping[str, int] | None = None,
     **options: Any,
 ) -> AsyncIterator[Chat]:
-    """One life of a server: it takes over what its predecessor held."""
+    """One life of a server: it takes over what its predecessor held; `limits` are those of the adapter."""
     config = config or telegram_config(api.url)
     assert config.messenger is not None
     assert config.messenger.telegram is not None
     pauses = Pauses()
-    messenger = TelegramMessenger(config.messenger.telegram, pause=pauses)
+    adapter = TelegramAdapter(config.messenger.telegram, **(limits or {}))
+    messenger = Messenger(adapter, pause=pauses, bounds=bounds)
     async with a_context(
         directory, policy, *tools, config=config, people=messenger, clock=clock or HandClock(), **options
     ) as context:

@@ -11,13 +11,15 @@ from typing import Any
 from agent_gate import Outcome
 from agent_gate.config import Config, HomeApproverConfig, HomeAssistantConfig, ServicesConfig
 from agent_gate.doors.context import ServerContext
-from agent_gate.doors.home_assistant import HomeApprovals
+from agent_gate.doors.messengers.bounds import MessengerBounds
+from agent_gate.doors.messengers.messenger import Messenger
+from agent_gate.doors.messengers.phones.adapter import PhonesAdapter
 from agent_gate.gate.gate import Gate
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json
 from agent_gate.simulated_home import Running, SimulatedHome
 from agent_gate.simulated_home.notifications import Notification
-from tests.chats import Pauses
+from tests.chats import QUICK, Pauses
 from tests.gates import ASK_ALL, HandClock, entries, until
 from tests.servers import a_config, a_context
 
@@ -30,7 +32,8 @@ class AtHome:
     """A gate whose people are at home, and what their phones show."""
 
     context: ServerContext
-    approvals: HomeApprovals
+    approvals: Messenger
+    adapter: PhonesAdapter
     home: SimulatedHome
     pauses: Pauses
 
@@ -114,14 +117,17 @@ async def at_home(
     policy: Any = ASK_ALL,
     clock: HandClock | None = None,
     config: Config | None = None,
+    bounds: MessengerBounds = QUICK,
+    limits: Mapping[str, int] | None = None,
     **options: Any,
 ) -> AsyncIterator[AtHome]:
-    """One life of a server: it takes over what its predecessor held."""
+    """One life of a server: it takes over what its predecessor held; `limits` are those of the adapter."""
     config = config or home_config(running)
     settings = config.services.homeassistant
     assert settings is not None
     pauses = Pauses()
-    approvals = HomeApprovals(settings, pause=pauses)
+    adapter = PhonesAdapter(settings, **(limits or {}))
+    approvals = Messenger(adapter, pause=pauses, bounds=bounds)
     async with a_context(
         directory,
         policy,
@@ -136,6 +142,6 @@ async def at_home(
         await approvals.start()
         try:
             await context.mailbox.take_over_held(context.identities.agents)
-            yield AtHome(context, approvals, running.home, pauses)
+            yield AtHome(context, approvals, adapter, running.home, pauses)
         finally:
             await approvals.close()

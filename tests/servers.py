@@ -35,7 +35,7 @@ from agent_gate.gate.approvals import Approvals
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
 from agent_gate.hosts.server import build_app
-from agent_gate.hosts.server.sockets import Server
+from agent_gate.hosts.server.sockets import Server, SocketBounds
 from agent_gate.model.call import Agent
 from tests.gates import ALLOW_ALL, a_gate, soon, until
 
@@ -92,10 +92,10 @@ class Served:
         return self.context.identities.agents[name]
 
 
-def a_context_of(gate: Gate, db: Path, config: Config, bounds: DoorBounds | None = None) -> ServerContext:
+def a_context_of(gate: Gate, config: Config, bounds: DoorBounds | None = None) -> ServerContext:
     identities = Identities(config)
     mailbox = Mailbox(gate, identities.agents)
-    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, db, bounds=bounds or DoorBounds())
+    return ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, bounds=bounds or DoorBounds())
 
 
 @asynccontextmanager
@@ -106,7 +106,9 @@ async def a_context(
     config, name, bounds = config or a_config(), options.pop("name", "gate.db"), options.pop("bounds", None)
     approvers = tuple(Identities(config).approvers.values())
     async with a_gate(directory, policy, *tools, **{"approvers": approvers, **options}, name=name) as gate:
-        yield a_context_of(gate, directory / name, config, bounds)
+        context = a_context_of(gate, config, bounds)
+        yield context
+        context.close()
 
 
 @asynccontextmanager
@@ -117,6 +119,7 @@ async def a_server(
     config: Config | None = None,
     app: Callable[[ServerContext], ASGIApp] = build_app,
     tls: ssl.SSLContext | None = None,
+    socket_bounds: SocketBounds | None = None,
     **options: Any,
 ) -> AsyncIterator[Served]:
     """A context with all its doors open on a free port; `options` are those of `a_context`."""
@@ -128,15 +131,17 @@ async def a_server(
         config = replace(config, gateway=replace(config.gateway, port=port))
         async with (
             a_context(directory, policy, *tools, config=config, **options) as context,
-            listening(app(context), listener, tls),
+            listening(app(context), listener, tls, socket_bounds),
         ):
             yield Served(context, port, "https" if tls else "http")
 
 
 @asynccontextmanager
-async def listening(app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+async def listening(
+    app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = None, bounds: SocketBounds | None = None
+) -> AsyncIterator[Server]:
     """Serve an application on a socket that is already bound, for as long as the block runs."""
-    server = Server(app, tls)
+    server = Server(app, tls, bounds)
     task = asyncio.create_task(server.serve([listener]))
     try:
         while not server.started:

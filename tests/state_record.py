@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ from agent_gate.config import load_policy
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.history.replay import replay_transitions
 from agent_gate.history.verify import verify
-from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.ledger.sqlite.reader import SqliteReader, open_reader
 from agent_gate.model.tool import Json
 from agent_gate.policy.documents import place_of, value_at
 from agent_gate.policy.judge import Judge
@@ -36,7 +35,7 @@ def state_problems(db: Path, policy: Mapping[str, Json], *tools: Any) -> list[st
     transitions = {**OWN, **{registered.declaration.name: registered.transition for registered in registered_tools}}
     found = list(map(str, verify(db).problems))
     with closing(open_reader(db)) as reader:
-        for (project,) in reader.execute("SELECT project FROM heads").fetchall():
+        for (project,) in reader.connection.execute("SELECT project FROM heads").fetchall():
             found += _of_chain(reader, project)
             found += map(str, replay_transitions(reader, project, transitions.get))
         rejudge, judge = Rejudge(reader), Judge(load_policy(dict(policy)))
@@ -49,11 +48,11 @@ def state_problems(db: Path, policy: Mapping[str, Json], *tools: Any) -> list[st
     return found
 
 
-def _of_chain(reader: sqlite3.Connection, project: str) -> Iterator[str]:
+def _of_chain(reader: SqliteReader, project: str) -> Iterator[str]:
     """Each change follows the one before it and says how; nothing names a state that was not there yet."""
     documents = _documents(reader, project)
     version = 0
-    rows = reader.execute(
+    rows = reader.connection.execute(
         "SELECT seq, kind, tool, status, body FROM entries WHERE project = ? AND body LIKE '%\"facts\":%' ORDER BY seq",
         (project,),
     ).fetchall()
@@ -79,14 +78,14 @@ def _of_chain(reader: sqlite3.Connection, project: str) -> Iterator[str]:
         version += 1
         if jsonpatch.apply_patch(documents[version - 1], body["state_diff"]) != documents[version]:
             yield f"the difference of entry {seq} does not lead from version {version - 1} to {version}"
-    (last,) = reader.execute("SELECT state_version FROM heads WHERE project = ?", (project,)).fetchone()
+    (last,) = reader.connection.execute("SELECT state_version FROM heads WHERE project = ?", (project,)).fetchone()
     if (last, len(documents)) != (version, version + 1):
         yield f"{version} changes, {len(documents) - 1} states, and the head has version {last}"
 
 
-def _documents(reader: sqlite3.Connection, project: str) -> dict[int, Any]:
-    (initial,) = reader.execute("SELECT initial_state FROM heads WHERE project = ?", (project,)).fetchone()
-    rows = reader.execute(
+def _documents(reader: SqliteReader, project: str) -> dict[int, Any]:
+    (initial,) = reader.connection.execute("SELECT initial_state FROM heads WHERE project = ?", (project,)).fetchone()
+    rows = reader.connection.execute(
         "SELECT version, data FROM snapshots JOIN blobs ON hash = document WHERE project = ?", (project,)
     ).fetchall()
     return {0: orjson.loads(initial) if initial else {}, **{version: orjson.loads(data) for version, data in rows}}

@@ -15,8 +15,8 @@ from agent_gate.gate.gate import Gate
 from agent_gate.gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
 from agent_gate.gate.stages import Stages
 from agent_gate.history.past_states import PastStates
-from agent_gate.ledger.sqlite.files import LedgerFiles
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.history.readings import Readings
+from agent_gate.ledger.storage import storage_at
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
@@ -107,19 +107,22 @@ async def open_gate(
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
             db = Path(stack.enter_context(TemporaryDirectory(prefix="agent-gate-")), Path(DEFAULT_LEDGER).name)
-        notes = str(LedgerFiles(Path(db)).directory)
-        ledger = SqliteLedger(db, clock, ids, finisher(partial(file_list, notes)))
+        storage = storage_at(db)
+        notes = str(storage.directory)
+        ledger = storage.open(clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
+        readings = Readings(storage)
+        stack.callback(readings.close)
         if not only_simulates:
             workspace.note()
         choice = Choice()
-        contacts = ContactsService(ledger, ledger.secret, clock, ids)
+        contacts = ContactsService(ledger, storage.secret(), clock, ids)
         ours: list[Service] = [
             contacts,
             ApprovalsService(),
             StateService(),
             RevertService(ledger, registry.find),
-            RecordService(PastStates(db)),
+            RecordService(PastStates(readings)),
             FilesystemService(workspace.resolver(), place_for_copies=choice.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
@@ -174,7 +177,7 @@ def _home(
 
 
 def assemble(
-    ledger: SqliteLedger,
+    ledger: Ledger,
     judge: Judge,
     registry: ToolRegistry,
     clock: Clock,
@@ -184,7 +187,7 @@ def assemble(
     can_ask: bool,
     approval_timeout_s: float,
 ) -> Gate:
-    secrets = KeyedHashes(ledger.secret)
+    secrets = KeyedHashes(ledger.storage.secret())
     stages = Stages(
         Admission(ledger, clock, secrets),
         Binder(registry, ledger, clock, secrets, can_ask or notifier is not None),

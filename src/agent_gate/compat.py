@@ -10,10 +10,11 @@ from typing import Any, Protocol
 
 import orjson
 
-from agent_gate.model.entry import BareRequest, PendingRow, Work
+from agent_gate.model.approval import BareRequest
 from agent_gate.model.errors import ExecutionError
 from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.tool import Json
+from agent_gate.model.work import HoldBare, Unhold, Work
 from agent_gate.ports import Append, BareRequests, ServiceHandler
 
 TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
@@ -125,8 +126,8 @@ class DocumentDatabase:
         signature: str,
         expires_at: float,
     ) -> None:
-        row = PendingRow(request_id, tool_name, orjson.dumps(args), signature, self.clock.now(), expires_at)
-        await self.commit(Work("default", pending=row))
+        row = HoldBare(request_id, tool_name, orjson.dumps(args), signature, self.clock.now(), expires_at)
+        await self.commit(Work("default", changes=(row,)))
 
     async def get_pending(self: _Ledger, request_id: str) -> dict[str, Any] | None:
         found = await self.bare_request(request_id)
@@ -135,7 +136,7 @@ class DocumentDatabase:
     async def delete_pending(self: _Ledger, request_id: str) -> None:
         found = await self.bare_request(request_id)
         if found:
-            await self.commit(Work("default", unholds=found.call_id))
+            await self.commit(Work("default", changes=(Unhold(found.call_id),)))
 
     async def cleanup_stale_requests(self: _Ledger) -> list[dict[str, Any]]:
         """Delete the bare requests whose deadline has passed and return them, so that whoever asked can say so.
@@ -144,7 +145,7 @@ class DocumentDatabase:
         """
         stale = await self.bare_requests_until(self.clock.now())
         for found in stale:
-            await self.commit(Work("default", unholds=found.call_id))
+            await self.commit(Work("default", changes=(Unhold(found.call_id),)))
         return [_shown(found) for found in stale]
 
 

@@ -204,7 +204,7 @@ async def _serve(directory: Path, token: str, role: str, spec: Mapping[str, Any]
                 await Approvals(gate).pause(approvers[0], "")
             sys.stdout.write(f"{port}\n")
             sys.stdout.flush()
-            await Server(build_app(a_context_of(gate, directory / "gate.db", config))).serve([listener])
+            await Server(build_app(a_context_of(gate, config))).serve([listener])
 
 
 def _config(directory: Path, token: str, role: str, port: int, more: Mapping[str, Any] | None = None) -> Any:

@@ -13,8 +13,8 @@ from agent_gate.doors.console.assets import Assets
 from agent_gate.doors.console.frame import templates
 from agent_gate.doors.console.inbox import Detail, Item
 from agent_gate.doors.console.preview import Preview
-from agent_gate.doors.home_assistant import notice
-from agent_gate.doors.telegram.render import Rendered, render, units
+from agent_gate.doors.messengers.phones import notice
+from agent_gate.doors.messengers.render import Rendered, render, units
 from agent_gate.history.inbox import Mark
 from agent_gate.model.approval import Approver, Question
 from agent_gate.model.limits import TELEGRAM_TEXT_UNITS_MAX

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from agent_gate.doors.cli import question
 from agent_gate.doors.console import shown
-from agent_gate.doors.telegram.render import Rendered
+from agent_gate.doors.messengers.render import Rendered
 from agent_gate.model.visible import Kind
 from tests.attacks import render_cases
 from tests.attacks.cases import load_cases

@@ -254,7 +254,7 @@ async def ledger_with_token(db: Path, token: str) -> AsyncIterator[str]:
     clock, ids_of_calls = SystemClock(), RandomIds()
     ledger = SqliteLedger(db, clock, ids_of_calls)
     try:
-        contacts = ContactsService(ledger, ledger.secret, clock, ids_of_calls)
+        contacts = ContactsService(ledger, ledger.storage.secret(), clock, ids_of_calls)
         await contacts.set("home_assistant_token", token, by="anna")
         yield token
     finally:

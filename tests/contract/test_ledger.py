@@ -18,39 +18,34 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import (
-    GATE_PROJECT,
-    INITIAL_SNAPSHOT,
-    AlreadyClosed,
-    Applied,
-    Claim,
-    Draft,
-    DropContact,
-    DropEntities,
-    DropOldEntities,
-    EntityRow,
-    KeepEntities,
-    Kind,
-    NoRoom,
-    NotOpen,
-    NotPending,
-    OutboxRow,
-    PendingRow,
-    ProjectChange,
-    ProjectHead,
-    ProjectState,
-    PutContact,
-    RequestTaken,
-    Resolve,
-    StateChange,
-    StateMoved,
-    StateRef,
-    Work,
-)
+from agent_gate.model.committed import AlreadyClosed, Applied, NoRoom, NotOpen, NotPending, RequestTaken, StateMoved
+from agent_gate.model.entity_change import DropEntities, DropOldEntities, EntityRow, KeepEntities
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
+from agent_gate.model.project import INITIAL_SNAPSHOT, ProjectHead, ProjectState, StateRef
 from agent_gate.model.tool import Json
+from agent_gate.model.work import (
+    Change,
+    Claim,
+    Close,
+    CreateProject,
+    DropContact,
+    Hold,
+    HoldBare,
+    KeepBlob,
+    Open,
+    PutContact,
+    QueueEffect,
+    Release,
+    Resolve,
+    SetStatus,
+    StateChange,
+    TakeOver,
+    Unhold,
+    Work,
+)
 from agent_gate.ports import Clock, Ledger
 from agent_gate.system.clock import RandomIds
 from tests.gates import until
@@ -116,47 +111,59 @@ def fact(call_id: str | None = None) -> Draft:
     return Draft(Kind.SETTLED, iso(NOW), b'{"salt":"s"}', call_id, agent_id="ann", tool="t", signature="t(1)")
 
 
-def work(project: str = "default", call_id: str | None = None, **fields: Any) -> Work:
+def work(
+    *changes: Change,
+    project: str = "default",
+    call_id: str | None = None,
+    entries: tuple[Draft, ...] = (),
+    must_be_open: bool = False,
+    stands_on: StateRef | None = None,
+) -> Work:
     """With the entries that tell of it, as those of every stage do."""
-    wanted = Work(project, **fields)
-    return wanted if wanted.entries else structs.replace(wanted, entries=(told(wanted, call_id),))
+    wanted = Work(project, entries, changes, must_be_open, stands_on)
+    return wanted if entries else structs.replace(wanted, entries=(told(wanted, call_id),))
 
 
 def told(work: Work, call_id: str | None) -> Draft:
-    change, answer, asked = work.project_change, work.resolves, work.holds
-    if change is not None:
-        made = {"initial_state": change.initial_state, "state_schema": change.state_schema}
-        body = {name: orjson.loads(text) for name, text in made.items() if text} | {"salt": "s"}
-        return Draft(Kind.PROJECT, iso(NOW), canonical(body), status=change.status)
-    if answer is not None:
-        body = {"nonce": answer.nonce, "resolved_by": answer.by, "salt": "s", "signatures": ["t(1)", "t(2)"]}
-        return Draft(Kind.ANSWERED, iso(answer.at), canonical(body), answer.call_id, status=answer.resolution)
-    if asked is not None:
-        body = {"args": asked.args, "nonce": asked.nonce, "salt": "s", "instance": "x"}
-        return Draft(Kind.HELD, iso(asked.created_at), canonical(body), asked.call_id)
-    if work.claim is not None:
-        return structs.replace(
-            fact(call_id or work.claim.call_id), agent_id=work.claim.agent_id, request_id=work.claim.request_id
-        )
-    if work.state is not None:
-        state = work.state
-        body = {
-            "salt": "s", "snapshot_id": state.snapshot_id, "state_hash": state.document_hash,
-            "state_version": (work.stands_on.version if work.stands_on else 0) + 1,
-        }  # fmt: skip
-        return structs.replace(fact(call_id or state.snapshot_id), body=canonical(body))
+    for change in work.changes:
+        match change:
+            case CreateProject(initial_state, state_schema):
+                made = {"initial_state": initial_state, "state_schema": state_schema}
+                body = {name: orjson.loads(text) for name, text in made.items() if text} | {"salt": "s"}
+                return Draft(Kind.PROJECT, iso(NOW), canonical(body), status="open")
+            case SetStatus(status):
+                return Draft(Kind.PROJECT, iso(NOW), b'{"salt":"s"}', status=status)
+            case Resolve():
+                body = {"nonce": change.nonce, "resolved_by": change.by, "salt": "s", "signatures": ["t(1)", "t(2)"]}
+                return Draft(Kind.ANSWERED, iso(change.at), canonical(body), change.call_id, status=change.resolution)
+            case Hold(asked):
+                body = {"args": asked.args, "nonce": asked.nonce, "salt": "s", "instance": "x"}
+                return Draft(Kind.HELD, iso(asked.created_at), canonical(body), asked.call_id)
+            case Claim():
+                draft = fact(call_id or change.call_id)
+                return structs.replace(draft, agent_id=change.agent_id, request_id=change.request_id)
+            case StateChange():
+                body = {
+                    "salt": "s", "snapshot_id": change.snapshot_id, "state_hash": change.document_hash,
+                    "state_version": (work.stands_on.version if work.stands_on else 0) + 1,
+                }  # fmt: skip
+                return structs.replace(fact(call_id or change.snapshot_id), body=canonical(body))
+            case _:
+                pass
     return fact(call_id)
 
 
 def new_project(name: str, **fields: bytes) -> Work:
-    return work(name, project_change=ProjectChange("open", create=True, **fields))
+    return work(CreateProject(**fields), project=name)
 
 
-def change(project: str, on_top_of: StateRef, document: bytes = b'{"n":1}', name: str = "", **fields: Any) -> Work:
+def change(
+    project: str, on_top_of: StateRef, document: bytes = b'{"n":1}', name: str = "", *others: Change, **fields: Any
+) -> Work:
     """A new state, on top of another."""
     value, hash = orjson.loads(document), sha256(document).hexdigest()
     new = StateChange(name or f"snapshot {on_top_of.version}", document, hash, value)
-    return work(project, stands_on=on_top_of, state=new, **fields)
+    return work(*others, new, project=project, stands_on=on_top_of, **fields)
 
 
 def shown(state: ProjectState) -> tuple[int, Json, str | None]:
@@ -187,7 +194,7 @@ def question(call_id: str, **fields: Any) -> Question:
 
 
 def answer(asked: Question, resolution: str = "approved", by: str = "bob", at: float = NOW + 1) -> Work:
-    return work(resolves=Resolve(asked.call_id, asked.nonce, at, resolution, by))
+    return work(Resolve(asked.call_id, asked.nonce, at, resolution, by))
 
 
 class TestEntries:
@@ -235,13 +242,13 @@ class TestEntries:
 
     async def test_work_without_entries_moves_no_chain(self, ledger: Ledger) -> None:
         before = await ledger.head("default")
-        assert isinstance(await ledger.commit(Work("default", blobs=(("name", b"data"),))), Applied)
+        assert isinstance(await ledger.commit(Work("default", changes=(KeepBlob("name", b"data"),))), Applied)
         assert await ledger.head("default") == before
         assert await ledger.blob("name") == b"data"
 
     async def test_a_blob_is_kept_as_it_first_was(self, ledger: Ledger) -> None:
-        await ledger.commit(Work("default", blobs=(("name", b"first"),)))
-        await ledger.commit(Work("default", blobs=(("name", b"second"),)))
+        await ledger.commit(Work("default", changes=(KeepBlob("name", b"first"),)))
+        await ledger.commit(Work("default", changes=(KeepBlob("name", b"second"),)))
         assert (await ledger.blob("name"), await ledger.blob("other")) == (b"first", None)
 
     async def test_the_last_policy_is_known_by_its_hash(self, ledger: Ledger) -> None:
@@ -259,7 +266,7 @@ class TestProjects:
             ProjectHead("_gate", 0, bytes(32), 0, None, "open"),
             None,
         ]
-        assert await ledger.commit(work("other")) == NotOpen("missing")
+        assert await ledger.commit(work(project="other")) == NotOpen("missing")
 
     async def test_a_project_is_created_once_with_its_state_and_schema(self, ledger: Ledger) -> None:
         create = new_project("p", initial_state=b'{"a":1}', state_schema=b'{"type":"object"}')
@@ -270,10 +277,10 @@ class TestProjects:
         assert (await ledger.state("default"), await ledger.state_schema("default")) == (ProjectState(0, {}), None)
 
     async def test_a_closed_project_takes_only_what_need_not_be_open(self, ledger: Ledger) -> None:
-        await ledger.commit(work(project_change=ProjectChange("locked")))
+        await ledger.commit(work(SetStatus("locked")))
         assert await ledger.commit(work(must_be_open=True)) == NotOpen("locked")
         assert isinstance(await ledger.commit(work()), Applied)
-        await ledger.commit(work(project_change=ProjectChange("open")))
+        await ledger.commit(work(SetStatus("open")))
         assert isinstance(await ledger.commit(work(must_be_open=True)), Applied)
 
     async def test_the_state_of_no_project_is_a_coded_error(self, ledger: Ledger) -> None:
@@ -334,7 +341,7 @@ class TestState:
         full = Charge("x", 1, 1, 2, 1, 1012)
         group = [
             change("default", StateRef(0), b'{"n":1}', "s1"),
-            change("default", StateRef(1, "s1"), b'{"n":2}', "s2", charges=(full,)),
+            change("default", StateRef(1, "s1"), b'{"n":2}', "s2", full),
             change("default", StateRef(2, "s2"), b'{"n":3}', "s3"),
             work(call_id="judged on the third", stands_on=StateRef(3, "s3")),
         ]
@@ -345,7 +352,7 @@ class TestState:
 
     async def test_a_project_that_is_closed_says_first_that_its_state_is_another(self, ledger: Ledger) -> None:
         """Otherwise the refusal would be told with facts of a state that never was."""
-        await ledger.commit(work(project_change=ProjectChange("locked")))
+        await ledger.commit(work(SetStatus("locked")))
         results = [
             await ledger.commit(work(stands_on=StateRef(1, "never was"), must_be_open=True)),
             await ledger.commit(work(stands_on=StateRef(0), must_be_open=True)),
@@ -378,7 +385,7 @@ class TestState:
 class TestClaims:
     async def test_a_request_id_is_used_once_by_an_agent(self, ledger: Ledger) -> None:
         results = [
-            await ledger.commit(work(claim=claim))
+            await ledger.commit(work(claim))
             for claim in (
                 Claim("ann", "r1", "call", "hash"),
                 Claim("ann", "r1", "other", "other hash"),
@@ -394,7 +401,7 @@ class TestClaims:
 
     async def test_of_many_claims_at_once_one_is_taken(self, storage: Storage) -> None:
         ledgers = storage.open(), storage.open()
-        works = [work(claim=Claim("ann", "r", f"call {number}", "h")) for number in range(20)]
+        works = [work(Claim("ann", "r", f"call {number}", "h")) for number in range(20)]
         results = await asyncio.gather(*(ledgers[place % 2].commit(each) for place, each in enumerate(works)))
         (taken,) = [place for place, result in enumerate(results) if isinstance(result, Applied)]
         others = [each for each in results if not isinstance(each, Applied)]
@@ -402,7 +409,7 @@ class TestClaims:
         assert len(await ledgers[0].entries_of(f"call {taken}")) == 1
 
     async def test_refused_work_claims_nothing(self, ledger: Ledger) -> None:
-        await ledger.commit(change("default", StateRef(7), claim=Claim("ann", "r1", "call", "hash")))
+        await ledger.commit(change("default", StateRef(7), b"{}", "", Claim("ann", "r1", "call", "hash")))
         assert await ledger.claimed("ann", "r1") is None
 
 
@@ -410,7 +417,7 @@ class TestCharges:
     async def test_a_charge_without_room_is_refused_with_all_that_came_with_it(self, ledger: Ledger) -> None:
         budget = Charge("budget", 100, 1, 4, 10, 1013)
         rate = Charge("minute", 1_000, 60, 1, 5, 1012)
-        results = [await ledger.commit(work(charges=(rate, budget))) for _ in range(3)]
+        results = [await ledger.commit(work(rate, budget)) for _ in range(3)]
         assert [each if isinstance(each, NoRoom) else type(each) for each in results] == [
             Applied,
             Applied,
@@ -420,18 +427,18 @@ class TestCharges:
 
     async def test_a_limit_can_be_used_up_exactly(self, ledger: Ledger) -> None:
         tenth = Charge("budget", 1, 1, 0.1, 0.3, 1013)
-        results = [isinstance(await ledger.commit(work(charges=(tenth,))), Applied) for _ in range(4)]
+        results = [isinstance(await ledger.commit(work(tenth)), Applied) for _ in range(4)]
         assert results == [True, True, True, False]
 
     async def test_a_charge_without_limit_only_counts(self, ledger: Ledger) -> None:
         charge = Charge("x", 1, 1, 1_000, None, 1013)
-        results = [isinstance(await ledger.commit(work(charges=(charge,))), Applied) for _ in range(3)]
+        results = [isinstance(await ledger.commit(work(charge)), Applied) for _ in range(3)]
         assert (results, await ledger.used("default", charge)) == ([True] * 3, 3_000)
 
     async def test_a_window_counts_its_own_buckets_and_no_older_ones(self, ledger: Ledger) -> None:
         buckets = (100, 130, 159, 160, 189, 190)
         charges = [Charge("minute", bucket, 60, 1, 2, 1012) for bucket in buckets]
-        results = [isinstance(await ledger.commit(work(charges=(charge,))), Applied) for charge in charges]
+        results = [isinstance(await ledger.commit(work(charge)), Applied) for charge in charges]
         assert dict(zip(buckets, results, strict=True)) == {
             100: True,
             130: True,
@@ -443,45 +450,45 @@ class TestCharges:
 
     async def test_what_is_released_can_be_used_again(self, ledger: Ledger) -> None:
         charge = Charge("budget", 1, 1, 10, 10, 1013)
-        await ledger.commit(work(charges=(charge,)))
-        assert await ledger.commit(work(charges=(charge,))) == NoRoom(charge, 10)
-        await ledger.commit(work(releases=(charge,)))
+        await ledger.commit(work(charge))
+        assert await ledger.commit(work(charge)) == NoRoom(charge, 10)
+        await ledger.commit(work(Release(charge)))
         assert await ledger.used("default", charge) == 0
-        assert isinstance(await ledger.commit(work(charges=(charge,))), Applied)
+        assert isinstance(await ledger.commit(work(charge)), Applied)
 
     async def test_projects_and_scopes_are_counted_apart(self, ledger: Ledger) -> None:
         await ledger.commit(new_project("p"))
         charge = Charge("budget", 1, 1, 10, 10, 1013)
-        works = work(charges=(charge,)), work("p", charges=(charge,)), work(charges=(replace(charge, scope="x"),))
+        works = work(charge), work(charge, project="p"), work(replace(charge, scope="x"))
         assert [isinstance(await ledger.commit(each), Applied) for each in works] == [True] * 3
 
     async def test_many_ledgers_together_never_exceed_a_limit(self, storage: Storage) -> None:
         ledgers = [storage.open() for _ in range(4)]
         charge = Charge("budget", 1, 1, 3, 50, 1013)
-        results = await asyncio.gather(*(each.commit(work(charges=(charge,))) for each in ledgers for _ in range(25)))
+        results = await asyncio.gather(*(each.commit(work(charge)) for each in ledgers for _ in range(25)))
         assert sum(isinstance(each, Applied) for each in results) == 16
         assert await ledgers[0].used("default", charge) == 48
 
 
 class TestOpenWork:
     async def test_what_was_opened_is_closed_once(self, ledger: Ledger) -> None:
-        await ledger.commit(work(call_id="c", opens=("call", "c")))
-        assert isinstance(await ledger.commit(work(call_id="c", closes="c")), Applied)
-        assert await ledger.commit(work(call_id="c", closes="c")) == AlreadyClosed("c")
+        await ledger.commit(work(Open("call", "c"), call_id="c"))
+        assert isinstance(await ledger.commit(work(Close("c"), call_id="c")), Applied)
+        assert await ledger.commit(work(Close("c"), call_id="c")) == AlreadyClosed("c")
         assert len(await ledger.entries_of("c")) == 2
 
     async def test_a_ledger_that_opens_leaves_the_work_of_a_living_one_alone(self, storage: Storage) -> None:
         first = storage.open()
-        await first.commit(work(entries=(structs.replace(fact("c"), kind=Kind.PERFORMING),), opens=("call", "c")))
+        await first.commit(work(Open("call", "c"), entries=(structs.replace(fact("c"), kind=Kind.PERFORMING),)))
         storage.open()
-        assert isinstance(await first.commit(work(call_id="c", closes="c")), Applied)
+        assert isinstance(await first.commit(work(Close("c"), call_id="c")), Applied)
 
     async def test_what_a_ledger_left_open_when_it_closed_is_settled_as_unknown_once(self, storage: Storage) -> None:
         first = storage.open()
         performing = structs.replace(fact("c"), kind=Kind.PERFORMING)
-        effect = OutboxRow("e", "c", "t", b"{}")
-        await first.commit(work(entries=(performing,), opens=("call", "c"), outbox=(effect,)))
-        await first.commit(work(entries=(Draft(Kind.RUN, iso(NOW), b"{}", run_id="r"),), opens=("run", "r")))
+        effect = QueueEffect("e", "c", "t", b"{}")
+        await first.commit(work(Open("call", "c"), effect, entries=(performing,)))
+        await first.commit(work(Open("run", "r"), entries=(Draft(Kind.RUN, iso(NOW), b"{}", run_id="r"),)))
         await first.close()
         second, third = storage.open(), storage.open()
         assert [(each.kind, each.status) for each in await third.entries_of("c")] == [
@@ -489,12 +496,12 @@ class TestOpenWork:
             ("settled", "unknown"),
             ("effect", "unknown"),
         ]
-        assert await second.commit(work(closes="r")) == AlreadyClosed("r")
+        assert await second.commit(work(Close("r"))) == AlreadyClosed("r")
 
 
 class TestGroups:
     async def test_one_unwritable_work_in_a_group_fails_alone(self, ledger: Ledger) -> None:
-        twice = work(call_id="twice", opens=("call", "same id"))
+        twice = work(Open("call", "same id"), call_id="twice")
         others = [work(call_id=f"c{number}") for number in range(10)]
         await ledger.commit(twice)
         group = [*others[:5], twice, *others[5:]]
@@ -506,9 +513,9 @@ class TestGroups:
     @pytest.mark.parametrize(
         "bad",
         [
-            work(pending=PendingRow("r", "t", b"{}", "t", NOW, float("inf"))),
+            work(HoldBare("r", "t", b"{}", "t", NOW, float("inf"))),
             work(entries=(structs.replace(fact(), body=b"\xff"),)),
-            work(charges=(Charge("x", 2**70, 1, 1, 1, 1012),)),
+            work(Charge("x", 2**70, 1, 1, 1, 1012)),
             work(entries=(structs.replace(fact(), agent_id=object()),)),
         ],
         ids=["a moment beyond time", "a body that is no text", "a number beyond 64 bits", "a value of no kind"],
@@ -523,13 +530,29 @@ class TestGroups:
             (good.seq, good.hash) if isinstance(good, Applied) else good
         ]
 
+    async def test_the_first_change_that_is_refused_refuses_the_work(self, ledger: Ledger) -> None:
+        claim, full = Claim("ann", "r", "c", "hash"), Charge("x", 1, 1, 2, 1, 1012)
+        await ledger.commit(work(claim))
+        refusals = [
+            await ledger.commit(work(claim, full, Close("never opened"))),
+            await ledger.commit(work(full, Close("never opened"), claim)),
+            await ledger.commit(work(Close("never opened"), claim, full)),
+            await ledger.commit(work(claim, full, project="nowhere")),
+        ]
+        assert refusals == [
+            RequestTaken("c", "hash"),
+            NoRoom(full, 0),
+            AlreadyClosed("never opened"),
+            NotOpen("missing"),
+        ]
+
     async def test_refused_work_in_a_group_leaves_no_trace(self, ledger: Ledger) -> None:
         refused = [
-            work("nowhere", "c"),
+            work(project="nowhere", call_id="c"),
             change("default", StateRef(5), call_id="c"),
-            work(call_id="c", closes="never opened"),
-            work(call_id="c", charges=(Charge("x", 1, 1, 2, 1, 1012),), blobs=(("b", b"x"),)),
-            work(call_id="c", resolves=Resolve("nobody", "n", NOW, "approved", "bob")),
+            work(Close("never opened"), call_id="c"),
+            work(Charge("x", 1, 1, 2, 1, 1012), KeepBlob("b", b"x"), call_id="c"),
+            work(Resolve("nobody", "n", NOW, "approved", "bob"), call_id="c"),
         ]
         results = await asyncio.gather(*map(ledger.commit, [*refused, work(call_id="good")]))
         assert list(map(type, results)) == [NotOpen, StateMoved, AlreadyClosed, NoRoom, NotPending, Applied]
@@ -565,20 +588,20 @@ class TestQuestions:
     async def test_a_question_is_open_until_it_is_answered(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         asked, other = question("c1"), question("c2", created_at=NOW + 1)
-        await first.commit(work(holds=asked))
-        await first.commit(work(holds=other))
+        await first.commit(work(Hold(asked)))
+        await first.commit(work(Hold(other)))
         assert await second.questions() == [asked, other]
         assert await second.question("c1") == (asked, None, ())
         await second.commit(answer(asked))
         assert await first.questions() == [other]
         assert await first.question("c1") == (asked, "approved", ("bob",))
-        await first.commit(work(unholds="c1"))
+        await first.commit(work(Unhold("c1")))
         assert await second.question("c1") is None
 
     async def test_a_question_is_found_by_what_it_is_about(self, ledger: Ledger) -> None:
         first, second = question("c1"), question("c2", created_at=NOW + 1)
         for asked in (second, first, question("c3", agent_id="ben"), question("c4", bound_hash="other")):
-            await ledger.commit(work(holds=asked))
+            await ledger.commit(work(Hold(asked)))
         assert await ledger.question_about("ann", "bound") == (first, None, ())
         await ledger.commit(answer(second))
         assert await ledger.question_about("ann", "bound") == (second, "approved", ("bob",))
@@ -586,8 +609,8 @@ class TestQuestions:
 
     async def test_what_a_question_led_to_is_taken_once(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
-        await first.commit(work(holds=question("c")))
-        use = work(call_id="c", takes_over=("c", first.instance), unholds="c")
+        await first.commit(work(Hold(question("c"))))
+        use = work(TakeOver("c", first.instance), Unhold("c"), call_id="c")
         results = await asyncio.gather(*(ledger.commit(use) for ledger in (first, second) * 3))
         assert sum(isinstance(each, Applied) for each in results) == 1
         assert [each for each in results if not isinstance(each, Applied)] == [NotPending("other")] * 5
@@ -603,14 +626,14 @@ class TestQuestions:
         ids=["to no question", "to another showing", "a yes after the deadline", "a no after the deadline"],
     )
     async def test_an_answer_that_does_not_count_is_refused(self, ledger: Ledger, late: Resolve, why: str) -> None:
-        await ledger.commit(work(holds=question("c")))
-        assert await ledger.commit(work(resolves=late)) == NotPending(why)
+        await ledger.commit(work(Hold(question("c"))))
+        assert await ledger.commit(work(late)) == NotPending(why)
         assert await ledger.question("c") == (question("c"), None, ())
 
     async def test_of_several_answers_one_counts(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         asked = question("c")
-        await first.commit(work(holds=asked))
+        await first.commit(work(Hold(asked)))
         results = await asyncio.gather(
             first.commit(answer(asked)), second.commit(answer(asked, "denied", "eve")), first.commit(answer(asked))
         )
@@ -619,7 +642,7 @@ class TestQuestions:
 
     async def test_as_many_different_people_must_agree_as_are_required(self, ledger: Ledger) -> None:
         asked = question("c", approvers_required=2)
-        await ledger.commit(work(holds=asked))
+        await ledger.commit(work(Hold(asked)))
         await ledger.commit(answer(asked, by="bob"))
         assert await ledger.question("c") == (asked, None, ("bob",))
         assert await ledger.commit(answer(asked, by="bob")) == NotPending("answered")
@@ -628,14 +651,14 @@ class TestQuestions:
 
     async def test_a_question_put_anew_forgets_the_answers_to_the_old_one(self, ledger: Ledger) -> None:
         asked, anew = question("c"), question("c", nonce="new", approvers_required=2)
-        await ledger.commit(work(holds=asked))
+        await ledger.commit(work(Hold(asked)))
         await ledger.commit(answer(asked))
-        await ledger.commit(work(holds=anew))
+        await ledger.commit(work(Hold(anew)))
         assert await ledger.question("c") == (anew, None, ())
         assert await ledger.commit(answer(asked)) == NotPending("other")
 
     async def test_a_no_is_remembered_for_each_signature_of_its_project(self, ledger: Ledger) -> None:
-        await ledger.commit(work(holds=question("c")))
+        await ledger.commit(work(Hold(question("c"))))
         await ledger.commit(answer(question("c"), "denied", at=NOW + 5))
         assert [
             await ledger.denied_since("default", "t(1)", NOW),
@@ -646,7 +669,7 @@ class TestQuestions:
         ] == [True, True, False, False, False]
 
     async def test_an_answer_by_the_same_ledger_is_news_at_once(self, ledger: Ledger) -> None:
-        await ledger.commit(work(holds=question("c")))
+        await ledger.commit(work(Hold(question("c"))))
         waiting = asyncio.ensure_future(ledger.wait_for_answer("c", NEWS_S))
         await asyncio.sleep(0)
         await ledger.commit(answer(question("c")))
@@ -655,7 +678,7 @@ class TestQuestions:
 
     async def test_an_answer_by_another_ledger_becomes_news(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
-        await first.commit(work(holds=question("c")))
+        await first.commit(work(Hold(question("c"))))
         waiting = asyncio.ensure_future(first.wait_for_answer("c", NEWS_S))
         await asyncio.sleep(ANSWER_POLL_INTERVAL_S / 10)
         await second.commit(answer(question("c")))
@@ -664,7 +687,7 @@ class TestQuestions:
         assert await first.question("c") == (question("c"), "approved", ("bob",))
 
     async def test_without_news_the_wait_ends_when_its_time_is_up(self, ledger: Ledger) -> None:
-        await ledger.commit(work(holds=question("c")))
+        await ledger.commit(work(Hold(question("c"))))
         async with asyncio.timeout(NEWS_S):
             await ledger.wait_for_answer("c", 0.01)
 
@@ -717,7 +740,7 @@ class TestPendingRequests:
 
     async def test_questions_about_calls_are_left_to_those_who_asked(self, storage: Storage) -> None:
         ledger = storage.open()
-        await ledger.commit(work(holds=question("c")))
+        await ledger.commit(work(Hold(question("c"))))
         storage.clock.at = NOW + 3_600
         assert await ledger.cleanup_stale_requests() == []
         assert await ledger.question("c") == (question("c"), None, ())
@@ -727,11 +750,11 @@ class TestContacts:
     async def test_what_the_owner_gave_is_kept_under_its_key_until_it_is_taken_away(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         for key, sealed, at in (("token", b"one", NOW), ("pin", b"\x00two", NOW + 1), ("token", b"three", NOW + 2)):
-            await first.commit(Work("_gate", side_tables=(PutContact(key, sealed, iso(at)),)))
+            await first.commit(Work("_gate", changes=(PutContact(key, sealed, iso(at)),)))
         found = [await second.contact(key) for key in ("token", "pin", "other")]
         assert found == [b"three", b"\x00two", None]
         assert await second.contacts() == [("pin", iso(NOW + 1)), ("token", iso(NOW + 2))]
-        await second.commit(Work("_gate", side_tables=(DropContact("token"), DropContact("other"))))
+        await second.commit(Work("_gate", changes=(DropContact("token"), DropContact("other"))))
         assert (await first.contact("token"), await first.contacts()) == (None, [("pin", iso(NOW + 1))])
 
 
@@ -743,21 +766,21 @@ class TestEntities:
     async def test_an_entity_is_kept_as_it_was_last_seen(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         before = (self.entity("b"), self.entity("a", attributes=None), self.entity("c"))
-        await first.commit(Work("_gate", side_tables=(KeepEntities(before),)))
+        await first.commit(Work("_gate", changes=(KeepEntities(before),)))
         changed = self.entity("b", "off", NOW + 1, '{"brightness":7}')
-        await first.commit(Work("_gate", side_tables=(DropEntities(("light.c", "light.d")), KeepEntities((changed,)))))
+        await first.commit(Work("_gate", changes=(DropEntities(("light.c", "light.d")), KeepEntities((changed,)))))
         assert await second.entity_snapshot() == [before[1], changed]
         assert await second.entity_stamps() == {"light.a": "on since", "light.b": "off since"}
 
     async def test_what_was_captured_before_a_moment_can_be_forgotten(self, ledger: Ledger) -> None:
         rows = tuple(self.entity(name, at=NOW + number) for number, name in enumerate("abc"))
-        await ledger.commit(Work("_gate", side_tables=(KeepEntities(rows),)))
-        await ledger.commit(Work("_gate", side_tables=(DropOldEntities(iso(NOW + 1)),)))
+        await ledger.commit(Work("_gate", changes=(KeepEntities(rows),)))
+        await ledger.commit(Work("_gate", changes=(DropOldEntities(iso(NOW + 1)),)))
         assert await ledger.entity_snapshot() == list(rows[1:])
 
     async def test_keeping_entities_moves_no_chain(self, ledger: Ledger) -> None:
         before = await ledger.head("_gate")
-        await ledger.commit(Work("_gate", side_tables=(KeepEntities((self.entity("a"),)),)))
+        await ledger.commit(Work("_gate", changes=(KeepEntities((self.entity("a"),)),)))
         assert await ledger.head("_gate") == before
 
 
@@ -769,7 +792,7 @@ async def test_a_standing_is_known_only_for_a_moment_and_another_process_may_cha
     assert ours.known_effective_status("default") is None
     assert await ours.effective_status("default") == "open"
     assert ours.known_effective_status("default") == "open"
-    await other.commit(work(project, project_change=ProjectChange(status)))
+    await other.commit(work(SetStatus(status), project=project))
     assert other.known_effective_status("default") is None
     assert await other.effective_status("default") == status
     await until(lambda: ours.known_effective_status("default") is None)

@@ -16,16 +16,17 @@ import pytest
 
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import writer
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.transaction import Transacted, transact
 from agent_gate.ledger.sqlite.trust import set_aside
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Work
 from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.toolkit import tool
 from tests.faults.examiner import Examiner, Witness

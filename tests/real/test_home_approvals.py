@@ -19,7 +19,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from agent_gate.config import HomeApproverConfig, HomeAssistantConfig, ServicesConfig
-from agent_gate.doors.home_assistant import HomeApprovals
+from agent_gate.doors.messengers.messenger import Messenger
+from agent_gate.doors.messengers.phones.adapter import PhonesAdapter
 from agent_gate.model.call import CallRequest
 from tests.gates import ASK_ALL, entries, sender, until
 from tests.real.homes import RealHome
@@ -86,7 +87,7 @@ async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_a
     ):
         phone = HomeApproverConfig("anna", "notify.mobile_app_anna", user_id(real_home, "limited"))
         settings = HomeAssistantConfig(real_home.url, real_home.token, approvals=(phone,))
-        config, approvals = a_config(services=ServicesConfig(settings)), HomeApprovals(settings)
+        config, approvals = a_config(services=ServicesConfig(settings)), Messenger(PhonesAdapter(settings))
         async with a_context(
             tmp_path, ASK_ALL, sender(acts), config=config, people=approvals, home_assistant=settings
         ) as context:

@@ -12,8 +12,9 @@ from agent_gate import Gate, Outcome, tool
 from agent_gate.gate.mailbox import Mailbox
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.call import CallRequest, Presence
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
 from agent_gate.model.outcome import Status
+from agent_gate.model.work import Work
 from tests.gates import ALLOW_ALL, ANNA, ASK_ALL, a_gate, agent, counter, reader, sender, soon
 
 BOT = agent("bot")

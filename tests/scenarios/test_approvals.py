@@ -14,10 +14,11 @@ import pytest
 
 from agent_gate import Approver, GateError, PolicyDeniedError, StorageError, load_policy, tool
 from agent_gate.model.approval import Question
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
 from agent_gate.model.errors import IdentityError
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
+from agent_gate.model.work import Open, Work
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
 from agent_gate.toolkit import REGISTERED, registered_tool
@@ -565,7 +566,7 @@ async def test_an_approved_call_that_the_ledger_could_not_take_goes_on_when_it_i
     acts: list[str] = []
 
     async def failing(work: Work) -> Committed:
-        if work.opens:
+        if work.find(Open):
             raise StorageError("the disk is full")
         return await commit(work)
 

@@ -20,11 +20,12 @@ from agent_gate.history.projects import Projects
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import GATE_PROJECT, LeaveResult, Work
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.work import LeaveResult, Work
 from tests.gates import (
     ALLOW_ALL,
     ANNA,
@@ -265,7 +266,7 @@ async def test_another_agents_outcome_is_not_handed_over(tmp_path: Path) -> None
     async with a_gate(tmp_path, ALLOW_ALL, reader([])) as gate:
         outcome = await gate.call("note.read")
         spy = agent("spy")
-        await gate.ledger.commit(Work(GATE_PROJECT, side_tables=(LeaveResult("spy", outcome.call_id, None, "now"),)))
+        await gate.ledger.commit(Work(GATE_PROJECT, changes=(LeaveResult("spy", outcome.call_id, None, "now"),)))
         assert await Mailbox(gate).results(spy) == []
     assert broken(tmp_path)
 

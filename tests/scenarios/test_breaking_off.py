@@ -106,8 +106,8 @@ def recorded(work: Path) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     report = verify(work / "agent-gate.db")
     assert report.ok, report
     with closing(open_reader(work / "agent-gate.db")) as ledger:
-        runs = ledger.execute("SELECT status, completed_steps, failed_steps, denied_steps, total_steps FROM runs")
-        calls = ledger.execute("SELECT kind, status FROM entries WHERE call_id IS NOT NULL ORDER BY id")
+        runs = ledger.rows("SELECT status, completed_steps, failed_steps, denied_steps, total_steps FROM runs")
+        calls = ledger.rows("SELECT kind, status FROM entries WHERE call_id IS NOT NULL ORDER BY id")
         return [tuple(row) for row in runs], [tuple(row) for row in calls]
 
 

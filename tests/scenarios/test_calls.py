@@ -15,10 +15,13 @@ import pytest
 
 from agent_gate import Outcome, PolicyDeniedError, StorageError, ToolError, tool, transition
 from agent_gate.model.call import BoundCall, CallRequest
-from agent_gate.model.entry import GATE_PROJECT, Committed, ProjectState, StateMoved, Work
+from agent_gate.model.committed import Committed, StateMoved
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.outcome import Status
+from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
+from agent_gate.model.work import StateChange, Work
 from agent_gate.ports import Binding, Moved
 from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
@@ -495,7 +498,7 @@ async def test_an_act_passes_although_the_state_never_rests(tmp_path: Path, last
 
 async def test_a_call_under_which_the_state_never_rests_is_given_up_and_changes_nothing(tmp_path: Path) -> None:
     async def always_moved(work: Work) -> Committed:
-        return StateMoved(99) if work.state else await commit(work)
+        return StateMoved(99) if work.find(StateChange) else await commit(work)
 
     async with a_gate(tmp_path, ALLOW_ALL, counter()) as gate:
         commit = gate.ledger.commit

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from agent_gate import Gate
-from agent_gate.doors.cli.health_ledger import ledger_rows
 from agent_gate.doors.cli.program import run
 from agent_gate.gate.approvals import Approvals
-from agent_gate.history import inbox
+from agent_gate.history.archive import open_archive
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.approval import Question
@@ -53,7 +52,7 @@ async def test_a_question_lasts_as_long_as_it_was_given_however_the_wall_clock_i
         approvals = Approvals(gate)
         assert len(await approvals.questions()) == 2
         with closing(open_reader(tmp_path / "gate.db")) as found:
-            assert inbox.count_open(found, clock) == 2
+            assert found.count_open_questions(clock) == 2
         await approve(gate, first)
         assert (await outcome_of(gate, first)).status is Status.SUCCESS
         clock.advance(1)
@@ -151,7 +150,7 @@ async def test_verify_audit_and_doctor_show_a_jump(tmp_path: Path, capsys: pytes
     report = verify(db)
     assert report.ok
     assert [(jump.direction, jump.by_s) for jump in report.clock_jumps] == [("ahead", 7_200.0)]
-    (doctor,) = [row.found for row in ledger_rows(db) if row.name == "clock"]
+    (doctor,) = [row.found for row in open_archive(db).diagnose() if row.name == "clock"]
     assert doctor.startswith("set 1 time; at 2026-03-04T14")
 
     def said(*words: str) -> str:

@@ -6,13 +6,14 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_gate import Agent, Gate, Outcome, load_policy
-from agent_gate.history.rejudge import FIRST_ENTRIES
+from agent_gate.history.rejudge import Rejudge
 from agent_gate.history.verify import verify
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
@@ -407,8 +408,9 @@ async def test_a_command_that_put_a_second_question_is_one_call_to_judge_again(w
         question = await pending(gate, "shell.run", {"argv": ["sh", "-c", "echo two >> old"]})
         await approve(gate, question)
         await outcome_of(gate, question)
-        first = rows(gate, FIRST_ENTRIES)
-    assert [(row["call_id"], "wrote" in row["body"]) for row in first] == [(question.call_id, False)]
+        with closing(gate.ledger.storage.reader()) as reader:
+            first = list(Rejudge(reader).calls())
+    assert [(call.call_id, "wrote" in call.bound.args) for call in first] == [(question.call_id, False)]
 
 
 async def test_an_agent_may_let_only_so_many_commands_wait(work: Path) -> None:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -261,7 +261,7 @@ async def test_recorded_commands_are_judged_again_as_they_were(work: Path) -> No
         for command in ("cat a.txt", "cat secrets/k", "rm x", "git status", "grep -r x sub"):
             await gate.call("shell.run", command=command)
     policy = load_policy(POLICY)
-    with open_reader(work / "gate.db") as reader:
+    with closing(open_reader(work / "gate.db")) as reader:
         again, judge = Rejudge(reader), Judge(policy, look_around(policy, str(work)))
         verdicts = [(call.decision, again.verdict(call, judge, as_it_was=True).decision) for call in again.calls()]
     assert [before.value for before, _ in verdicts] == ["allow", "deny", "deny", "allow", "allow"]

@@ -21,11 +21,12 @@ from hypothesis import strategies as st
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
 from agent_gate.model.call import Agent
-from agent_gate.model.entry import Draft, Kind, ProjectChange, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import BLOCKING_THREADS_MAX, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
+from agent_gate.model.work import CreateProject, Work
 from agent_gate.toolkit import tool
 from tests.faults.nursery import Nursery
 from tests.gates import ALLOW_ALL, PATIENCE_S, a_gate, counter, reader, sender, soon
@@ -127,7 +128,7 @@ async def interleave(
     ):
         for name in names:
             draft = Draft(Kind.PROJECT, iso(0), b"{}")
-            await first.ledger.commit(Work(name, (draft,), project_change=ProjectChange("open", create=True)))
+            await first.ledger.commit(Work(name, (draft,), (CreateProject(),)))
 
         async def one() -> None:
             gate, name = chance.choice([first, second]), chance.choice(names)

@@ -11,6 +11,8 @@ import pytest
 
 from agent_gate import load_plan, run_plan
 from agent_gate.doors.bounds import DoorBounds
+from agent_gate.history.readings import Readings
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.model.call import CallRequest
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome
@@ -53,7 +55,7 @@ async def test_the_timeline_is_filtered_by_everything_that_it_shows(tmp_path: Pa
 @pytest.mark.parametrize("place", ["/console", "/console/timeline", "/console/runs", "/console/health"])
 async def test_a_ledger_that_is_gone_is_told_on_a_page_with_the_way_out(tmp_path: Path, place: str) -> None:
     async with a_visitor(tmp_path) as visitor:
-        visitor.context.db.unlink()
+        visitor.context.gate.ledger.storage.path.unlink()
         page = await visitor.see(place, 503)
     assert "That was not done" in page.text
     assert "is gone" in page.text
@@ -80,9 +82,9 @@ async def test_the_timeline_goes_on_where_the_page_ends(tmp_path: Path) -> None:
     assert [text for shown in seen for text in shown] == [f"n{n:03}" for n in range(119, -1, -1)]
 
 
-async def test_a_search_that_takes_too_long_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.console.timeline._STEPS_BETWEEN_LOOKS", 1)
+async def test_a_search_that_takes_too_long_is_broken_off(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ALLOW_ALL, reader([]), bounds=DoorBounds(console_search_s=-1)) as visitor:
+        visitor.context.readings = Readings(SqliteStorage(tmp_path / "gate.db", steps_between_looks=1))
         await called(visitor, "note.read")
         page = await visitor.see("/console/timeline?text=x", 400)
     assert "the search took longer than" in page.text
@@ -146,7 +148,7 @@ async def test_a_changed_entry_shows_on_the_call_s_page_and_in_the_verification(
         outcome = await called(visitor, "mail.send", {"text": "before"})
         health = await visitor.see("/console/health")
         assert "verified" in (await visitor.do(health, "/verify")).text
-        with closing(sqlite3.connect(visitor.context.db)) as connection, connection:
+        with closing(sqlite3.connect(visitor.context.gate.ledger.storage.path)) as connection, connection:
             connection.execute(
                 "UPDATE entries SET body = replace(body, 'before', 'behind') WHERE call_id = ?", (outcome.call_id,)
             )
@@ -305,7 +307,7 @@ async def test_health_tells_how_the_gate_is(tmp_path: Path) -> None:
 async def test_of_ten_thousand_questions_no_more_is_read_than_is_shown(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ASK_ALL, sender([])) as visitor:
         first = await asked(visitor.context, "mail.send", {"text": "first"})
-        with closing(sqlite3.connect(visitor.context.db)) as connection, connection:
+        with closing(sqlite3.connect(visitor.context.gate.ledger.storage.path)) as connection, connection:
             columns = [row[1] for row in connection.execute("PRAGMA table_info(pending_requests)")]
             wanted = ", ".join("? || (1000000 + n)" if name == "call_id" else name for name in columns)
             connection.execute(

@@ -88,11 +88,8 @@ async def test_guessing_is_slowed_down_and_waiting_helps(visitor: Visitor, clock
     assert (await visitor.sign_in(ANNA_TOKEN)).status_code == 303
 
 
-def test_one_household_is_one_address_and_addresses_are_forgotten(
-    clock: HandClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(throttle, "GUESSING_ADDRESSES_MAX", 2)
-    slowed = throttle.Throttle(clock.monotonic)
+def test_one_household_is_one_address_and_addresses_are_forgotten(clock: HandClock) -> None:
+    slowed = throttle.Throttle(clock.monotonic, addresses_max=2)
     for number in range(10):
         slowed.failed(f"2001:db8::{number}")
     assert slowed.wait_s("2001:db8::ffff") > 0
@@ -160,9 +157,8 @@ async def test_a_session_ends_after_its_whole_time_however_it_is_used(visitor: V
     assert (await visitor.client.get("/console")).status_code == 303
 
 
-def test_sessions_are_bounded_and_the_idlest_gives_way(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "CONSOLE_SESSIONS_MAX", 20)
-    kept = sessions.Sessions(clock.monotonic)
+def test_sessions_are_bounded_and_the_idlest_gives_way(clock: HandClock) -> None:
+    kept = sessions.Sessions(clock.monotonic, most=20)
     of_anna = [kept.begin("anna")[0] for _ in range(CONSOLE_SESSIONS_OF_ONE_MAX + 1)]
     assert kept.find(of_anna[0]) is None
     assert kept.find(of_anna[1]) is not None

@@ -36,8 +36,8 @@ async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: st
     db, clock, ids = copied(name, tmp_path), SystemClock(), RandomIds()
     ledger = SqliteLedger(db, clock, ids)
     with closing(open_reader(db)) as reader:
-        (run_id,) = reader.execute("SELECT run_id FROM runs").fetchone()
-        (calls,) = reader.execute("SELECT count(*) FROM entries WHERE kind = 'settled'").fetchone()
+        (run_id,) = reader.connection.execute("SELECT run_id FROM runs").fetchone()
+        (calls,) = reader.connection.execute("SELECT count(*) FROM entries WHERE kind = 'settled'").fetchone()
         report = build_report(reader, run_id, 0.0)
         trial = try_policy(reader, Judge(load_policy(POLICY)))
     pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
@@ -55,7 +55,7 @@ async def test_a_recorded_ledger_verifies_reports_and_replays_as_it_was(name: st
 async def test_what_services_kept_in_a_recorded_ledger_still_opens(name: str, tmp_path: Path) -> None:
     clock, ids = SystemClock(), RandomIds()
     ledger = SqliteLedger(copied(name, tmp_path), clock, ids)
-    token = await ContactsService(ledger, ledger.secret, clock, ids).resolve_owner_contact_info("lamp_token")
+    token = await ContactsService(ledger, ledger.storage.secret(), clock, ids).resolve_owner_contact_info("lamp_token")
     entities = await ledger.entity_snapshot()
     await ledger.close()
     assert (token, entities) == (TOKEN, [ENTITY])
@@ -75,7 +75,7 @@ async def test_a_run_is_replayed_as_was_judged_then_and_tried_as_is_judged_now(t
     db, clock, ids = copied("judging-1.db", tmp_path), SystemClock(), RandomIds()
     ledger = SqliteLedger(db, clock, ids)
     with closing(open_reader(db)) as reader:
-        (run_id,) = reader.execute("SELECT run_id FROM runs").fetchone()
+        (run_id,) = reader.connection.execute("SELECT run_id FROM runs").fetchone()
         trial = try_policy(reader, Judge(load_policy(JUDGED_BEFORE)))
     pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
     replayed = await replay_run(ledger, run_id, clock=clock, ids=ids, find=pure.get)

@@ -13,9 +13,10 @@ from agent_gate import Approver, Gate, GateError, load_policy
 from agent_gate.gate.approvals import Approvals
 from agent_gate.history.verify import verify
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import Committed, StateMoved, UseGrant, Work
+from agent_gate.model.committed import Committed, StateMoved
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
+from agent_gate.model.work import UseGrant, Work
 from agent_gate.policy.judge import Judge
 from tests.gates import (
     ANNA,
@@ -209,7 +210,7 @@ async def test_an_approval_is_recorded_though_a_grant_was_taken_back_while_the_s
         commit = gate.ledger.commit
 
         async def moving(work: Work) -> Committed:
-            if any(isinstance(item, UseGrant) for item in work.side_tables):
+            if work.find(UseGrant):
                 gate.ledger.commit = commit  # type: ignore[method-assign]
                 await Approvals(gate).revoke(grant_id, BOB)
                 return StateMoved(1)

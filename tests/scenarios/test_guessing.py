@@ -8,7 +8,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from agent_gate.doors import throttle
 from agent_gate.doors.throttle import Throttle
 from agent_gate.model.limits import GUESSES_BESIDE_KNOWN_PER_MINUTE, GUESSES_PER_MINUTE, KNOWN_TOKENS_S
 from tests.gates import ALLOW_ALL, PATIENCE_S, HandClock, entries, until
@@ -128,10 +127,8 @@ def test_a_right_token_stands_out_at_its_own_address_and_for_a_while(clock: Hand
     assert slowed.wait_s("192.0.2.1", "right") > 0
 
 
-def test_what_is_remembered_is_bounded(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throttle, "KNOWN_TOKENS_MAX", 3)
-    monkeypatch.setattr(throttle, "GUESSING_ADDRESSES_MAX", 3)
-    slowed = Throttle(clock.monotonic)
+def test_what_is_remembered_is_bounded(clock: HandClock) -> None:
+    slowed = Throttle(clock.monotonic, known_max=3, addresses_max=3)
     for number in range(100):
         slowed.succeeded(f"192.0.2.{number}", f"right-{number}")
         slowed.failed(f"192.0.2.{number}")

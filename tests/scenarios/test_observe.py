@@ -37,6 +37,8 @@ from agent_gate.doors.observe import Observation, configure_logs, secrets_of
 from agent_gate.doors.observe.logs import QUIETED, log_redactor
 from agent_gate.doors.observe.metrics import OTHER, STAGES, Meter
 from agent_gate.doors.observe.watchdog import Watchdog
+from agent_gate.history.archive import open_archive
+from agent_gate.history.readings import Readings
 from agent_gate.hosts.server import build_app
 from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome, Status
@@ -177,7 +179,7 @@ async def test_a_server_whose_database_cannot_be_used_is_not_ready(tmp_path: Pat
     async with a_server(tmp_path, bounds=EVERY_TIME) as served, client_of(served) as client:
         with patch.object(type(served.gate.ledger), "commit", side_effect=StorageError("the disk is full")):
             unwritable = await client.get("/readyz")
-        served.context.db = tmp_path / "elsewhere.db"
+        served.context.readings = Readings(open_archive(tmp_path / "elsewhere.db"))
         unreadable = await client.get("/readyz")
     for response in (unwritable, unreadable):
         assert (response.status_code, response.json()["checks"]["database"]) == (503, "failing")

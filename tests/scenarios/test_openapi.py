@@ -53,7 +53,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         tools = sender([]), reader([]), counter()
         async with a_server(directory, POLICY, *tools, clock=SystemClock(), approval_timeout_s=0.05) as one:
             # Tokens that are nobody's are among the examples: whoever sends so many would be slowed down.
-            one.context.throttle._failures = throttle._Allowance(1_000_000)
+            one.context.throttle._failures = throttle._Allowance(1_000_000, 1_000)
             running.append(one)
             ready.set()
             await asyncio.to_thread(over.wait)

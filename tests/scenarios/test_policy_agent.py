@@ -21,6 +21,7 @@ from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.instruction import Continue, ImmediateResponse, RemoveHeader, SetBody, SetHeader, SetState
 from agent_gate.chain.policy import PolicyResult
 from agent_gate.doors.codes import Unreachable
+from agent_gate.doors.policy_agent.listening import AgentBounds
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.structs import json_of, struct_of
 from tests.agents import Scripted, a_client, a_ref, a_request, an_agent
@@ -191,9 +192,8 @@ async def test_the_deadline_of_the_call_itself_ends_the_chain_too(tmp_path: Path
 
 
 async def test_requests_above_the_limit_wait_a_moment_and_only_those_above_the_queue_are_turned_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.policy_agent.running.AGENT_QUEUE_WAIT_S", 2 * PATIENCE_S)
     begun, go_on = asyncio.Semaphore(0), asyncio.Event()
 
     async def hold(_: Mapping[str, Any], context: RequestContext) -> PolicyResult:
@@ -201,7 +201,8 @@ async def test_requests_above_the_limit_wait_a_moment_and_only_those_above_the_q
         await go_on.wait()
         return PolicyResult()
 
-    agent = an_agent(tmp_path / "s", Scripted("hold", hold), max_concurrent_requests=2)
+    bounds = AgentBounds(queue_wait_s=2 * PATIENCE_S)
+    agent = an_agent(tmp_path / "s", Scripted("hold", hold), bounds=bounds, max_concurrent_requests=2)
     async with agent as path, a_client(path) as client:
         held = [asyncio.ensure_future(client.execute(a_request("hold"))) for _ in range(2)]
         await soon(begun.acquire())

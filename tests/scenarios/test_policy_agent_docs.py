@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import PolicyAgentConfig, RouteConfig, load_config
-from agent_gate.config.problems import schema_of
+from agent_gate.config.config_file import CONFIG_FORMAT
 from tests.gates import PATIENCE_S
 from tests.scenarios.test_docs import ROOT, blocks_of
 
@@ -31,7 +31,7 @@ def test_the_settings_that_the_guide_shows_are_the_defaults_and_all_of_them(tmp_
     (tmp_path / "config.yaml").write_text(block(AGENT, "yaml"))
     settings = load_config(tmp_path / "config.yaml", for_agents=False).policy_agent
     assert settings == PolicyAgentConfig("run/policy-agent.sock")
-    known = set(schema_of("config")["properties"]["policy_agent"]["properties"])
+    known = set(CONFIG_FORMAT.schema["properties"]["policy_agent"]["properties"])
     assert {line.split(":")[0].strip() for line in block(AGENT, "yaml").splitlines()[1:]} == known - {"routes"}
 
 
@@ -41,7 +41,7 @@ def test_the_routes_that_the_guide_shows_load_and_every_field_is_explained(tmp_p
     assert settings is not None
     assert settings.routes[0] == RouteConfig("orders", route="downloads", bodies=False)
     text = (ROOT / ENVOY).read_text()
-    routes = schema_of("config")["properties"]["policy_agent"]["properties"]["routes"]
+    routes = CONFIG_FORMAT.schema["properties"]["policy_agent"]["properties"]["routes"]
     assert [name for name in routes["items"]["properties"] if f"| `{name}` |" not in text] == []
 
 

@@ -18,6 +18,7 @@ from agent_gate.chain.builtin.rate_limit import RateLimit
 from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.policy import PolicyResult
 from agent_gate.config import ChainPolicyConfig, Config, GatewayConfig, RouteConfig, ServicesConfig, StorageConfig
+from agent_gate.doors.policy_agent.listening import AgentBounds
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.gate.traffic import Traffic
 from agent_gate.model.errors import StorageError
@@ -82,14 +83,11 @@ async def test_the_standard_health_service_says_what_healthcheck_says(tmp_path: 
     assert unknown.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_who_watches_the_health_is_told_of_each_change_and_of_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_watches_the_health_is_told_of_each_change_and_of_the_end(tmp_path: Path) -> None:
     """Nobody else asks: the agent looks by itself."""
-    monkeypatch.setattr("agent_gate.doors.policy_agent.listening.AGENT_HEALTH_INTERVAL_S", 0.005)
     moody = Moody("moody", passing)
     async with a_client(tmp_path / "s") as client:
-        async with an_agent(tmp_path / "s", moody):
+        async with an_agent(tmp_path / "s", moody, bounds=AgentBounds(health_interval_s=0.005)):
             watching, other, unknown = watched(client), watched(client), watched(client, "shop")
             assert [(await soon(stream.read())).status for stream in (watching, other)] == [Answer.SERVING] * 2
             assert (await soon(unknown.read())).status == Answer.SERVICE_UNKNOWN

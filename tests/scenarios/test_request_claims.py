@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from mcp import Client
 
-from agent_gate.config.problems import schema_of
+from agent_gate.config.plan_file import PLAN_FORMAT
 from agent_gate.doors.api.calls import OPERATIONS
 from agent_gate.doors.api.schemas import COMPONENTS
 from agent_gate.doors.mcp import door as mcp_door
@@ -72,7 +72,7 @@ Say = Callable[[Mapping[str, Any]], Awaitable[bool]]
 
 
 def test_every_field_of_a_request_is_in_the_table() -> None:
-    plan_step = schema_of("plan")["properties"]["steps"]["items"]["properties"]
+    plan_step = PLAN_FORMAT.schema["properties"]["steps"]["items"]["properties"]
     run_plan = next(one for one in OPERATIONS if one.name == "runPlan")
     assert run_plan.body is not None
     assert set(COMPONENTS["Call"]["properties"]) == {*SAID, *WHAT_IS_WANTED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -561,7 +561,7 @@ async def test_recorded_requests_can_be_judged_by_another_policy(tmp_path: Path)
     async with a_traffic(tmp_path, ALLOW_ALL) as (gate, traffic):
         await traffic.judge_request(request())
         db = rows(gate, "PRAGMA database_list")[0]["file"]
-        with open_reader(Path(db)) as reader:
+        with closing(open_reader(Path(db))) as reader:
             trial = try_policy(reader, judge_of({"rules": [{"pattern": "http.request(POST *)", "action": "deny"}]}))
         assert (trial.newly_denied, trial.flips[0].signatures) == (1, (f"http.request(POST {URL})",))
 

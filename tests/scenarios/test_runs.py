@@ -99,10 +99,10 @@ async def test_a_replay_is_a_run_of_its_own_linked_to_the_original(db: Path) -> 
     result = await run(db)
     replayed = await replay(db, result.run_id)
     with reading(db) as reader:
-        row = reader.execute(
+        row = reader.connection.execute(
             "SELECT mode, status, total_steps FROM runs WHERE run_id = ?", (replayed.run_id,)
         ).fetchone()
-        linked = reader.execute(
+        linked = reader.connection.execute(
             "SELECT body ->> '$.original_run_id' FROM entries WHERE run_id = ? AND status = 'running'",
             (replayed.run_id,),
         ).fetchone()

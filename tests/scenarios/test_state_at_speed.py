@@ -19,16 +19,18 @@ from hypothesis import strategies as st
 
 from agent_gate import Gate, Outcome, tool, transition
 from agent_gate.gate.approvals import Approvals
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import ProjectLocks
 from agent_gate.ledger.sqlite.turns import Turns
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import Applied, Committed, GrantSpent, ProjectState, StateMoved, Work
+from agent_gate.model.committed import Applied, Committed, GrantSpent, StateMoved
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
 from agent_gate.model.limits import TRANSITION_ON_LOOP_BYTES_MAX
+from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json
+from agent_gate.model.work import Work
 from tests.faults.nursery import Nursery
 from tests.gates import ALLOW_ALL, PATIENCE_S, a_gate, code_of, counter, entries, projects, soon, until
 from tests.scenarios.crowd import add as counter_of_the_crowd

@@ -14,16 +14,22 @@ import pytest
 
 from agent_gate import Gate, run_plan, tool, transition
 from agent_gate.gate.approvals import Approvals
-from agent_gate.history.backup import backup
 from agent_gate.history.projects import Projects
-from agent_gate.history.verify import Anchored, examine, read_anchor, verify
+from agent_gate.history.verify import examine, verify
 from agent_gate.history.verify_side_tables import ADDED, ALL, BARE, REMOVED, UNCOVERED
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger import anchor
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.sqlite.backup import backup
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import SqliteReader
+from agent_gate.ledger.sqlite.schema import SHIPPED
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import GATE_PROJECT, EntityRow, KeepEntities, KeepMessage, LeaveResult, Work
+from agent_gate.model.entity_change import EntityRow, KeepEntities
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.moment import iso
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.work import KeepMessage, LeaveResult, Work
+from agent_gate.ports.examining import Anchored
 from agent_gate.services.contacts import ContactsService
 from tests.gates import ANNA, BOB, a_gate, agent, approve, deny, outcome_of, pending, sender, until
 
@@ -90,8 +96,8 @@ async def fill(gate: Gate) -> None:
     left = LeaveResult("local", outcome.call_id, None, iso(gate.clock.now()))
     message = KeepMessage(outcome.call_id, "telegram", "7")
     entity = EntityRow("light.hall", "on", "{}", iso(0.0), iso(0.0))
-    await ledger.commit(Work(GATE_PROJECT, side_tables=(left, message, KeepEntities((entity,)))))
-    await ContactsService(ledger, ledger.secret, gate.clock, gate.ids).set("lamp", "secret", by="anna")
+    await ledger.commit(Work(GATE_PROJECT, changes=(left, message, KeepEntities((entity,)))))
+    await ContactsService(ledger, ledger.storage.secret(), gate.clock, gate.ids).set("lamp", "secret", by="anna")
 
 
 def count(folder: Path, table: str) -> int:
@@ -113,7 +119,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> LedgerFiles:
 
 @pytest.fixture(scope="module")
 def anchored(files: LedgerFiles) -> Anchored:
-    return read_anchor(files, files.anchor)
+    return anchor.examine(files, files.anchor)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +183,7 @@ def others(value: Any) -> Iterator[Any]:
 
 
 def is_found(connection: sqlite3.Connection, anchored: Anchored) -> bool:
-    return not examine(connection, anchored).ok
+    return not examine(SqliteReader(connection), anchored).ok
 
 
 def is_uncovered(table: str, column: str) -> bool:
@@ -278,7 +284,7 @@ def test_a_schema_that_is_not_the_shipped_one_is_found(
 
 
 def indexes() -> list[str]:
-    text = (Path(__file__).parents[2] / "src" / "agent_gate" / "ledger" / "schema.sql").read_text()
+    text = SHIPPED.read_text()
     return [
         line.split(" ON ")[0].split()[-1] for line in text.splitlines() if line.startswith("CREATE") and "INDEX" in line
     ]

@@ -15,14 +15,17 @@ from typing import Any
 
 import pytest
 
-from agent_gate.history.backup import backup
 from agent_gate.history.findings import Report
-from agent_gate.history.verify import Anchored, examine, read_anchor, verify
+from agent_gate.history.verify import examine, verify
+from agent_gate.ledger import anchor
 from agent_gate.ledger.chain import GENESIS, header_bytes, link
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.sqlite.backup import backup
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.ledger.sqlite.reader import SqliteReader
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.errors import StorageError
+from agent_gate.ports.examining import Anchored
 from agent_gate.system.clock import RandomIds
 from tests.unit.history.made import Made, SteppingClock, gate_at, make_ledger
 
@@ -40,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 @pytest.fixture(scope="module")
 def anchored(made: Made) -> Anchored:
     files = LedgerFiles(made.db)
-    return read_anchor(files, files.anchor)
+    return anchor.examine(files, files.anchor)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +104,7 @@ LOOSENED = (
 
 def examined(database: sqlite3.Connection, anchored: Anchored, run_id: str | None = None) -> Report:
     """What is found besides the constraints that the attacker did away with."""
-    report = examine(database, anchored, run_id)
+    report = examine(SqliteReader(database), anchored, run_id)
     problems = tuple(finding for finding in report.problems if finding.what not in LOOSENED)
     assert len(report.problems) - len(problems) == len(LOOSENED) or "entries" not in tables_of(database)
     return replace(report, ok=not problems, problems=problems)

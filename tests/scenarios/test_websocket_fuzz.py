@@ -20,7 +20,7 @@ from agent_gate.doors import websocket
 from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.websocket.door import Door
 from agent_gate.doors.websocket.methods import METHODS
-from agent_gate.hosts.server import sockets
+from agent_gate.hosts.server.sockets import SocketBounds
 from agent_gate.model.limits import HEAD_BYTES_MAX, MESSAGE_BYTES_MAX
 from tests.gates import ASK_ALL, reader, rows, sender, soon, until
 from tests.servers import BOT_TOKEN, Served, a_raw_agent, a_server
@@ -117,9 +117,16 @@ NOISES: Mapping[str, Noise] = {
 }  # fmt: skip
 
 
+IMPATIENT: dict[str, Any] = {
+    "bounds": DoorBounds(handshake_timeout_s=0.3),
+    "socket_bounds": SocketBounds(handshake_s=0.3, request_s=0.3, goodbye_s=0.1),
+}
+"""Bounds that a test can wait for."""
+
+
 @pytest.fixture
 def doors(monkeypatch: pytest.MonkeyPatch) -> list[Door]:
-    """Every door that is made, and limits that a test can wait for."""
+    """Every door that is made."""
     made: list[Door] = []
 
     class Noted(Door):
@@ -128,10 +135,6 @@ def doors(monkeypatch: pytest.MonkeyPatch) -> list[Door]:
             made.append(self)
 
     monkeypatch.setattr(websocket, "Door", Noted)
-    monkeypatch.setattr("agent_gate.doors.websocket.door.HANDSHAKE_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(sockets, "HANDSHAKE_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(sockets, "REQUEST_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(sockets, "GOODBYE_S", 0.1)
     return made
 
 
@@ -168,7 +171,7 @@ async def make_noise(server: Served, noise: bytes) -> None:
 
 async def test_noise_takes_no_slot_for_longer_than_a_handshake_may_last(tmp_path: Path, doors: list[Door]) -> None:
     chance = random.Random(SEED)
-    async with a_server(tmp_path, RULES, reader([])) as server:
+    async with a_server(tmp_path, RULES, reader([]), **IMPATIENT) as server:
         room = asyncio.Semaphore(AT_ONCE)
 
         async def one(name: str) -> None:
@@ -189,7 +192,7 @@ async def test_noise_takes_no_slot_for_longer_than_a_handshake_may_last(tmp_path
 
 @pytest.mark.parametrize("noise", ["nothing", "half a head", "silence"])
 async def test_silence_is_ended_by_the_server(tmp_path: Path, doors: list[Door], noise: str) -> None:
-    async with a_server(tmp_path) as server:
+    async with a_server(tmp_path, **IMPATIENT) as server:
         reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
         writing.write(NOISES[noise](random.Random(1)))
         with suppress(ConnectionError):
@@ -199,7 +202,7 @@ async def test_silence_is_ended_by_the_server(tmp_path: Path, doors: list[Door],
 
 async def test_a_request_whose_body_does_not_come_is_ended(tmp_path: Path, doors: list[Door]) -> None:
     head = b"POST /api/v1/calls HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\nAuthorization: Bearer "
-    async with a_server(tmp_path) as server:
+    async with a_server(tmp_path, **IMPATIENT) as server:
         reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
         writing.write(head + BOT_TOKEN.encode() + b"\r\nContent-Type: application/json\r\n\r\n{")
         with suppress(ConnectionError):
@@ -215,12 +218,10 @@ async def test_a_long_head_is_refused(tmp_path: Path) -> None:
         writing.close()
 
 
-async def test_a_reader_that_takes_nothing_is_let_go_and_its_outcomes_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doors: list[Door]
-) -> None:
-    monkeypatch.setattr(sockets, "STALLED_S", 0.3)
+async def test_a_reader_that_takes_nothing_is_let_go_and_its_outcomes_wait(tmp_path: Path, doors: list[Door]) -> None:
     acts: list[str] = []
-    async with a_server(tmp_path, RULES, reader(acts)) as server:
+    bounds = SocketBounds(goodbye_s=0.1, stalled_s=0.3)
+    async with a_server(tmp_path, RULES, reader(acts), socket_bounds=bounds) as server:
         _, writing = await signed_in(server)
         size = 900_000
         for number in range(30):
@@ -243,12 +244,9 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_its_outcomes_wait(
         assert len(acts) <= 30
 
 
-async def test_a_peer_that_answers_no_ping_is_let_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doors: list[Door]
-) -> None:
-    monkeypatch.setattr(sockets, "PING_INTERVAL_S", 0.05)
-    monkeypatch.setattr(sockets, "PING_TIMEOUT_S", 0.05)
-    async with a_server(tmp_path, ASK_ALL, sender([])) as server:
+async def test_a_peer_that_answers_no_ping_is_let_go(tmp_path: Path, doors: list[Door]) -> None:
+    bounds = SocketBounds(goodbye_s=0.1, ping_interval_s=0.05, ping_timeout_s=0.05)
+    async with a_server(tmp_path, ASK_ALL, sender([]), socket_bounds=bounds) as server:
         reading, writing = await asyncio.open_connection("127.0.0.1", server.port)
         await upgrade(reading, writing)
         writing.write(frame(AUTH))
@@ -267,7 +265,7 @@ async def test_one_request_after_the_other_and_many_at_once_are_each_answered_ex
     tmp_path: Path, doors: list[Door]
 ) -> None:
     acts: list[str] = []
-    async with a_server(tmp_path, RULES, reader(acts)) as server, a_raw_agent(server) as agent:
+    async with a_server(tmp_path, RULES, reader(acts), **IMPATIENT) as server, a_raw_agent(server) as agent:
         for number in range(30):
             await agent.send(reading(f"single {number}", number))
             answer = await agent.receive()
@@ -342,7 +340,7 @@ async def test_however_a_stream_is_cut_each_request_is_answered_exactly_once(
 async def test_a_call_that_waits_for_a_person_holds_up_no_other(tmp_path: Path, doors: list[Door]) -> None:
     acts: list[str] = []
     policy: Any = {"rules": [{"pattern": "note.read(free*)", "action": "allow"}]}
-    async with a_server(tmp_path, policy, reader(acts)) as server:
+    async with a_server(tmp_path, policy, reader(acts), **IMPATIENT) as server:
         async with a_raw_agent(server) as agent:
             await agent.send(reading("held", 1))
             await until(lambda: rows(server.gate, "SELECT 1 FROM pending_requests"))

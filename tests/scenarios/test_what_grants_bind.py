@@ -15,12 +15,12 @@ from agent_gate import Agent, Approver, Gate, GateError
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.gate.approvals import Approvals
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entry import GiveGrant, Work
 from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.home_assistant import HA_CALL_SERVICE
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.model.ungranted import BEYOND, CHANGEABLE, PASSED_ON, why_ungranted
+from agent_gate.model.work import GiveGrant, Work
 from agent_gate.policy.signature_ha import service_call
 from agent_gate.simulated_home import simulated_home
 from agent_gate.simulated_home.services import Call, Service
@@ -259,5 +259,5 @@ async def test_such_a_call_is_asked_about_each_time_and_no_grant_of_earlier_coun
                 5,
                 5,
             )
-            await gate.ledger.commit(Work("default", side_tables=(GiveGrant(old),)))
+            await gate.ledger.commit(Work("default", changes=(GiveGrant(old),)))
             assert (await gate.call(tool, args, wait=False)).status is Status.PENDING_APPROVAL

@@ -137,7 +137,7 @@ async def test_initialize_is_the_upgrade_at_open_and_the_audit_log_is_the_settle
         outcome = await gate.call("mail.send", text="hi", request_id="r1")
     with closing(open_reader(tmp_path / "gate.db")) as reader:
         [entry] = get_audit_log(reader, limit=100)
-        assert revisions(reader) == HEADS
+        assert revisions(reader.connection) == HEADS
     assert (entry.request_id, entry.tool_name, entry.args) == ("r1", "mail.send", {"text": "hi"})
     assert (entry.signature, entry.decision, entry.timestamp) == ("mail.send(hi)", "allow", outcome.ended_at)
     assert entry.execution_result == {"sent": "hi"}

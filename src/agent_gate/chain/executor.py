@@ -37,7 +37,7 @@ class Threads(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an agent's configuration says of every chain."""
+    """Bounds of every chain, as an agent's configuration has them."""
 
     policy_timeout_s: float = 5.0
     body_bytes_max: int = 1_048_576
@@ -167,7 +167,7 @@ class Executor:
             _log.log(logging.WARNING if is_new else logging.DEBUG, "%s", warning)
 
     async def health(self) -> dict[str, str]:
-        """What ails each policy that cannot do its work."""
+        """Ask each policy, and return what ails those that cannot do their work."""
         policies = self._registry.policies()
         found = await asyncio.gather(*map(_ailment, policies))
         return {policy.name: ailment for policy, ailment in zip(policies, found, strict=True) if ailment}
@@ -193,7 +193,7 @@ async def _ailment(policy: Policy[Any]) -> str:
 
 
 def _failure_in(result: object) -> str | None:
-    """What a policy says of itself; None where it did its work."""
+    """Find what a policy says of itself; None where it did its work."""
     if type(result) is not PolicyResult:
         return "it returned no result"
     if result.message and not _is_text(result.message):

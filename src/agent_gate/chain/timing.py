@@ -1,8 +1,9 @@
 """Time for the policies of one chain: one timer, armed only when a policy waits for something.
 
-A policy runs inside the chain's own task, so that one which waits for nothing costs no task and no timer. It is driven
-step by step, and the chain waits for what the policy waits for, or for the timer: a policy that does not heed the end
-of its time, or waits for something that cannot be cancelled, is left behind, and the chain goes on without it.
+A policy runs inside the chain's own task, so that one which waits for nothing costs no task and no timer: for speed, a
+task for each of five policies that do nothing takes the chain from 10 µs to 60, `asyncio.timeout` around each to 28.
+It is driven step by step, and the chain waits for what the policy waits for, or for the timer: a policy that does not
+heed the end of its time, or waits for something that cannot be cancelled, is left behind, and the chain goes on.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Timing:
 
     @coroutine
     def within(self, policy: Coroutine[Any, Any, Result], seconds: float, name: str = "") -> _Waiting[Result]:
-        """The policy's result, if it comes in time; whatever comes later is nobody's."""
+        """Return the policy's result, if it comes in time; whatever comes later is nobody's."""
         now = self._loop.time()
         if now >= self._chain_until:
             policy.close()
@@ -103,7 +104,7 @@ class Timing:
         return result
 
     def _driven(self, policy: Coroutine[Any, Any, Result], awaited: Any) -> _Waiting[Result]:
-        """Step by step to the end; CancelledError where the time is up."""
+        """Drive it step by step to the end; CancelledError where the time is up."""
         told = False
         try:
             while True:
@@ -130,7 +131,7 @@ class Timing:
         raise asyncio.CancelledError
 
     def _stepped(self, policy: Coroutine[Any, Any, Any], error: BaseException | None = None) -> Any:
-        """Up to what the policy waits for next; StopIteration at its end."""
+        """Go on to what the policy waits for next; StopIteration at its end."""
         TURN.policy = self._name
         try:
             return policy.send(None) if error is None else policy.throw(error)
@@ -138,16 +139,16 @@ class Timing:
             TURN.policy = ""
 
     def _came(self, awaited: Any) -> _Waiting[bool]:
-        """Waits for what a policy waits for; false where the time is up first."""
+        """Wait for what a policy waits for; false where the time is up first."""
         if awaited is None or not asyncio.isfuture(awaited):
             # A turn of the loop; anything that is no future the task itself will refuse.
             yield awaited
             return self._loop.time() < self._alarm
-        # It is we who wait for it, not the task.
-        awaited._asyncio_future_blocking = False
         if self._handle is None or self._at > self._alarm:
             self._set_timer()
-        awaited.add_done_callback(self._wake)
+        # A future that was yielded has to go to a task; this one must stay free to hear of the timer.
+        waiting = self._loop.create_task(_until_done(awaited))
+        waiting.add_done_callback(self._wake)
         while not awaited.done():
             self._waiter = self._loop.create_future()
             try:
@@ -157,7 +158,7 @@ class Timing:
                 if not awaited.cancel():
                     raise
             if self._loop.time() >= self._alarm and not awaited.done():
-                awaited.remove_done_callback(self._wake)
+                waiting.remove_done_callback(self._wake)
                 awaited.cancel()
                 return False
         return True
@@ -181,6 +182,13 @@ class Timing:
 
     def _timed_out(self, kind: type[PolicyTimedOut] = PolicyTimedOut) -> Exception:
         return ChainTimedOut() if self._until >= self._chain_until else kind()
+
+
+@coroutine
+def _until_done(awaited: Any) -> _Waiting[None]:
+    """Wait for a future that somebody else's coroutine has yielded; its result or exception is theirs."""
+    with contextlib.suppress(Exception, asyncio.CancelledError):
+        yield awaited
 
 
 def _abandon(policy: Coroutine[Any, Any, Any]) -> None:

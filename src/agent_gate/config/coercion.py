@@ -11,6 +11,7 @@ from agent_gate.config.yaml_scalars import plain
 from agent_gate.model.tool import Json
 
 _REFERENCES_MAX = 20
+_DIGITS = re.compile(r"-?[0-9]{1,16}\Z", re.ASCII)
 
 
 def coerce(value: Json, places: Iterable[Field], schema: Mapping[str, Json]) -> None:
@@ -22,6 +23,21 @@ def coerce(value: Json, places: Iterable[Field], schema: Mapping[str, Json]) -> 
         around, text = value_at(value, *place[:-1]), value_at(value, *place)
         if place and isinstance(text, str) and around is not None:
             around[place[-1]] = _coerced(text, set(_types_at(schema, place)))
+
+
+def coerce_texts(value: Json, part: Mapping[str, Json]) -> None:
+    """Turn text of digits into a number, in place, wherever the declaration of a field lets numbers be text."""
+    if isinstance(value, dict):
+        known = part.get("properties", {})
+        below = [(key, known[key]) for key in value if key in known]
+    elif isinstance(value, list):
+        below = [(number, part.get("items", {})) for number in range(len(value))]
+    else:
+        return
+    for key, one in below:
+        if one.get("x-from-text") and isinstance(value[key], str) and _DIGITS.match(value[key]):
+            value[key] = int(value[key])
+        coerce_texts(value[key], one)
 
 
 def _coerced(text: str, types: set[str]) -> Json:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from agent_gate.config.file_format import FileFormat
 from agent_gate.config.places import shown
 from agent_gate.config.plan_steps import wrong_reference
 from agent_gate.config.problems import Problems, check_schema
 from agent_gate.config.yaml_file import Document, EmptyFileError, PathLike, load_yaml
 from agent_gate.model.codec import CodecError, normalise
 from agent_gate.model.errors import ConfigError, PlanValidationError
-from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.plan import Plan
 from agent_gate.model.references import references_in
+from agent_gate.model.setting import Setting
 from agent_gate.model.tool import Json
 
-FORMAT, EMPTY, ARGUMENTS = 3001, 3002, 3004
+MALFORMED, EMPTY, ARGUMENTS = 3001, 3002, 3004
+PLAN_FORMAT = FileFormat("agent-gate plan.yaml", Plan, Setting("what to do: an ordered list of calls"))
 
 
 def load_plan(source: PathLike | Mapping[str, Json] = "plan.yaml") -> Plan:
@@ -25,9 +28,9 @@ def load_plan(source: PathLike | Mapping[str, Json] = "plan.yaml") -> Plan:
     except EmptyFileError as error:
         _refuse(EMPTY, [error.problem.detail])
     except ConfigError as error:
-        raise PlanValidationError(error.problem.detail, code=FORMAT, suggestion=error.problem.suggestion) from None
+        raise PlanValidationError(error.problem.detail, code=MALFORMED, suggestion=error.problem.suggestion) from None
     except CodecError as error:
-        _refuse(FORMAT, [f"plan: {error}"])
+        _refuse(MALFORMED, [f"plan: {error}"])
     return _plan_of(document)
 
 
@@ -39,18 +42,15 @@ def _plan_of(document: Document) -> Plan:
     if isinstance(document.value, dict) and document.value.get("steps", True) in ([], None):
         _refuse(EMPTY, [f"{document.where(('steps',))}: a plan needs at least one step"])
     problems = Problems(document)
-    check_schema(document, "plan", problems)
+    check_schema(document, PLAN_FORMAT, problems)
     if not problems:
         _check_ids(document.value["steps"], problems)
     if problems:
-        _refuse(FORMAT, problems.texts())
+        _refuse(MALFORMED, problems.texts())
     _check_references(document.value["steps"], problems)
     if problems:
         _refuse(ARGUMENTS, problems.texts())
-    fields = document.value
-    return Plan(
-        tuple(PlanStep(**step) for step in fields["steps"]), **{key: fields[key] for key in fields if key != "steps"}
-    )
+    return PLAN_FORMAT.value_of(document.value)
 
 
 def _refuse(code: int, texts: list[str]) -> NoReturn:

@@ -7,8 +7,7 @@ from typing import Any
 
 from agent_gate.config.places import Field, mapping_at, mappings_at, value_at
 from agent_gate.config.problems import Problems
-from agent_gate.config.windows import minute_of
-from agent_gate.model.policy import DEFAULT_ROLES
+from agent_gate.model.policy import DEFAULT_ROLES, minute_of
 from agent_gate.model.tool import Json
 
 

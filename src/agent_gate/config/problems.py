@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
+from agent_gate.config.build import written
 from agent_gate.config.coercion import coerce
 from agent_gate.config.environment import substitute
+from agent_gate.config.file_format import FileFormat
 from agent_gate.config.places import Field, field_name, shown
-from agent_gate.config.wording import wording
+from agent_gate.config.wording import remedy, wording
 from agent_gate.config.yaml_file import Document
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.nearest import did_you_mean
+from agent_gate.model.setting import NOTHING
 from agent_gate.model.tool import Json
 
 _PROBLEMS_MAX = 50
@@ -57,82 +59,66 @@ class Problems:
             raise ConfigError.of_all(self.texts())
 
 
-def with_environment(document: Document, schema_name: str) -> tuple[Document, Problems]:
+def with_environment(document: Document, known: FileFormat[Any]) -> tuple[Document, Problems]:
     """The document with its variables replaced; what could not be replaced is the first of its problems."""
     replaced, unset = substitute(document)
-    coerce(replaced.value, replaced.whole, schema_of(schema_name))
+    coerce(replaced.value, replaced.whole, known.schema)
     problems = Problems(replaced)
     for place, text in unset:
         problems.add(place, text)
     return replaced, problems
 
 
-def check_schema(document: Document, schema_name: str, problems: Problems) -> bool:
-    """Adds everything in which the document differs from one of the schemas shipped here; False if that is too much."""
-    schema, validator = _schema(schema_name)
-    errors = list(islice(validator.iter_errors(document.value), _PROBLEMS_MAX + 1))
+def check_schema(document: Document, known: FileFormat[Any], problems: Problems) -> bool:
+    """Adds everything in which the document differs from its format; False if that is too much."""
+    errors = list(islice(known.validator.iter_errors(document.value), _PROBLEMS_MAX + 1))
     for error in errors:
-        for place, text in _readable(error, schema, problems):
+        for place, text in _readable(error, known.schema, problems):
             if not problems.blames(place):
                 problems.add(place, text)
     return len(errors) <= _PROBLEMS_MAX
 
 
-def check_section(schema_name: str, place: Field, value: Json) -> None:
-    """ConfigError with every problem of one section, which was made in a program and not read from a file."""
-    around: Json = value
-    for step in reversed(place):
-        around = {step: around}
-    problems = Problems(Document("", around))
-    check_schema(problems.document, schema_name, problems)
-    found = [f"{field_name(at)}: {text}" for at, text in problems.found() if at[: len(place)] == place]
-    if found:
-        raise ConfigError.of_all(found)
-
-
-def schema_of(name: str) -> Mapping[str, Any]:
-    """One of the schemas shipped here, to be read."""
-    return _schema(name)[0]
+def check_section(section: Any, place: Field) -> None:
+    """ConfigError with every problem of a section that was made in a program; `place` is where a file would have it."""
+    known = _section_format(section.__class__)
+    problems = Problems(Document("", written(section)))
+    check_schema(problems.document, known, problems)
+    if problems:
+        raise ConfigError.of_all([f"{field_name((*place, *at))}: {text}" for at, text in problems.found()])
 
 
 @cache
-def _schema(name: str) -> tuple[dict[str, Any], Any]:
-    import jsonschema_rs  # noqa: PLC0415  # 20 ms that callers without files need not pay
-    import orjson  # noqa: PLC0415
-
-    schema = orjson.loads((Path(__file__).parent / "schemas" / f"{name}.json").read_bytes())
-    return schema, jsonschema_rs.Draft202012Validator(schema)
+def _section_format(section: Hashable) -> FileFormat[Any]:
+    assert isinstance(section, type)
+    return FileFormat(section.__name__, section, NOTHING)
 
 
-def _readable(error: Any, schema: dict[str, Any], problems: Problems) -> Iterator[tuple[Field, str]]:
+def _readable(error: Any, schema: Mapping[str, Any], problems: Problems) -> Iterator[tuple[Field, str]]:
     place: Field = tuple(error.instance_path)
     part = _part(schema, error.schema_path[:-1])
     value = error.instance
-    words = "the value" if part.get("writeOnly") and value not in ("", None) else problems.shown(place, value)
+    hides = part.get("writeOnly") and value not in ("", None) and not isinstance(value, dict | list)
+    words = "the value" if hides else problems.shown(place, value)
     name, limit = error.kind.name, error.kind.value
     if name == "required":
-        yield (*place, limit), f"missing; {_description(schema, part['properties'][limit])}"
+        yield (*place, limit), f"missing; {remedy(part['properties'][limit])}"
     elif name == "additionalProperties":
         yield from (((*place, key), _unknown(key, part)) for key in limit)
     else:
         yield place, wording(name, limit, value, words, part)
 
 
-def _part(schema: dict[str, Any], steps: Iterable[str | int]) -> dict[str, Any]:
+def _part(schema: Mapping[str, Any], steps: Iterable[str | int]) -> dict[str, Any]:
     part: Any = schema
     for step in steps:
         part = part[step]
     return part if isinstance(part, dict) else {}
 
 
-def _description(schema: dict[str, Any], part: dict[str, Any]) -> str:
-    named = part if "description" in part else _part(schema, part.get("$ref", "#").split("/")[1:])
-    return str(named.get("description", "this field is required"))
-
-
 def _unknown(key: str, part: dict[str, Any]) -> str:
     if "patternProperties" in part:
-        return f"not a name for this: {part['description']}"
+        return f"not a name for this: {part['x-form']}"
     known = part.get("properties", {})
     # Less alike than elsewhere: the fields of one section are few, and share their words.
     return "unknown field; " + did_you_mean(key, known, f"known are {', '.join(known)}", likeness=0.6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from agent_gate.model.tool import Json
@@ -29,7 +30,7 @@ def wording(keyword: str, limit: Any, value: Json, words: str, part: dict[str, A
         case "const":
             return f"{words} is not {limit}; it is the only value here"
         case "pattern":
-            return f"{'empty, which' if words == '``' else words} is not {part['description']}"
+            return f"{'empty, which' if words == '``' else words} is not {part['x-form']}"
         case "minimum" | "exclusiveMinimum":
             return f"{words} is too small; it must be {'at least' if keyword == 'minimum' else 'more than'} {limit}"
         case "maximum":
@@ -46,6 +47,20 @@ def wording(keyword: str, limit: Any, value: Json, words: str, part: dict[str, A
             return "names an item twice; keep one"
         case _:
             return f"does not fit ({keyword}); {part.get('description', 'see the reference')}"
+
+
+def remedy(part: Mapping[str, Any]) -> str:
+    """What to do about a field that is missing."""
+    if "x-remedy" in part:
+        return str(part["x-remedy"])
+    if "enum" in part:
+        *others, last = map(str, part["enum"])
+        return f"write {', '.join(others)} or {last}" if others else f"write {last}"
+    if "x-form" in part:
+        return str(part["x-form"])
+    if "description" in part:
+        return f"{'list' if part.get('type') == 'array' else 'write'} {part['description']}"
+    return "this field is required"
 
 
 def _type(expected: str, value: Json, words: str) -> str:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from agent_gate.chain.configured import ConfiguredChain
 from agent_gate.config import Config
@@ -17,8 +14,8 @@ from agent_gate.doors.throttle import Throttle
 from agent_gate.gate.approvals import Approvals
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
-from agent_gate.ledger.sqlite.files import WAY_OUT
-from agent_gate.ledger.sqlite.reader import NoLedgerError, open_reader
+from agent_gate.history.readings import Readings
+from agent_gate.model.limits import READERS_MAX
 
 
 @dataclass(slots=True)
@@ -30,7 +27,6 @@ class ServerContext:
     mailbox: Mailbox
     identities: Identities
     config: Config
-    db: Path
     checks: dict[str, Callable[[], Awaitable[bool | str]]] = field(default_factory=dict)
     """What must be well for the server to be ready, by name, besides its ledger and the services of the gate.
 
@@ -44,13 +40,12 @@ class ServerContext:
     throttle: Throttle = field(init=False)
     """Of whoever guesses tokens, at whichever door."""
 
+    readings: Readings = field(init=False)
+    """Every door looks back by these."""
+
     def __post_init__(self) -> None:
         self.throttle = Throttle(self.gate.clock.monotonic)
+        self.readings = Readings(self.gate.ledger.storage, READERS_MAX)
 
-    @contextmanager
-    def reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection for questions about the past; use it in a worker thread where they may take long."""
-        if not self.db.is_file():
-            raise NoLedgerError(f"`{self.db}` is gone", suggestion=WAY_OUT)
-        with closing(open_reader(self.db)) as connection:
-            yield connection
+    def close(self) -> None:
+        self.readings.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Awaitable, Mapping
 
 from agent_gate.doors.context import ServerContext
@@ -50,6 +49,6 @@ async def _state(name: str, answer: Awaitable[bool | str], within_s: float) -> s
     except TimeoutError:
         return "silent"
     except Exception as error:
-        if not isinstance(error, GateError | OSError | sqlite3.Error):
+        if not isinstance(error, GateError | OSError):
             _log.exception("the health check of %s failed", name)
         return "failing"

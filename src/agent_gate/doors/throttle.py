@@ -24,15 +24,21 @@ class Throttle:
     others wait, unless so much is guessed that this would tell the guesser too much.
     """
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._failures = _Allowance(GUESSES_PER_MINUTE)
-        self._beside_known = _Allowance(GUESSES_BESIDE_KNOWN_PER_MINUTE)
+    def __init__(
+        self,
+        monotonic: Callable[[], float],
+        *,
+        addresses_max: int = GUESSING_ADDRESSES_MAX,
+        known_max: int = KNOWN_TOKENS_MAX,
+    ) -> None:
+        self._monotonic, self._known_max = monotonic, known_max
+        self._failures = _Allowance(GUESSES_PER_MINUTE, addresses_max)
+        self._beside_known = _Allowance(GUESSES_BESIDE_KNOWN_PER_MINUTE, addresses_max)
         self._known: OrderedDict[tuple[str, bytes], float] = OrderedDict()
-        """When each token was right last, by address and digest."""
+        """Moments when each token was right last, by address and digest."""
 
     def wait_s(self, address: str, token: str = "") -> float:
-        """How long this address has to wait before this token is looked at; 0 where it is looked at now."""
+        """Seconds that this address has to wait before this token is looked at; 0 where it is looked at now."""
         place, now = _neighbourhood(address), self._monotonic()
         wait_s = self._failures.wait_s(place, now)
         if not wait_s or self._beside_known.wait_s(place, now):
@@ -49,15 +55,15 @@ class Throttle:
         shown = _neighbourhood(address), _digest(token)
         self._known[shown] = self._monotonic()
         self._known.move_to_end(shown)
-        if len(self._known) > KNOWN_TOKENS_MAX:
+        if len(self._known) > self._known_max:
             self._known.popitem(last=False)
 
 
 class _Allowance:
     """GCRA for each address: a minute's worth may come at once, then they are spread evenly."""
 
-    def __init__(self, per_minute: int) -> None:
-        self._interval_s = 60 / per_minute
+    def __init__(self, per_minute: int, addresses_max: int) -> None:
+        self._interval_s, self._addresses_max = 60 / per_minute, addresses_max
         self._due: OrderedDict[str, float] = OrderedDict()
 
     def wait_s(self, place: str, now: float) -> float:
@@ -66,7 +72,7 @@ class _Allowance:
     def use(self, place: str, now: float) -> None:
         self._due[place] = max(self._due.get(place, 0.0), now) + self._interval_s
         self._due.move_to_end(place)
-        if len(self._due) > GUESSING_ADDRESSES_MAX:
+        if len(self._due) > self._addresses_max:
             self._due.popitem(last=False)
 
 

@@ -9,11 +9,13 @@ from typing import Protocol
 from agent_gate.gate.gate import Gate
 from agent_gate.model.approval import Approver, GrantTerms, Question
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, Kind, ProjectChange, RevokeGrant, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.grant import Grant
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import revoked
+from agent_gate.model.work import RevokeGrant, SetStatus, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Approvals:
         grant = next((one for one in await self.grants() if one.grant_id == grant_id), None)
         if grant is not None:
             draft = revoked(grant, by.id, now, self._gate.ids.salt())
-            work = Work(grant.project, (draft,), side_tables=(RevokeGrant(grant_id, iso(now)),))
+            work = Work(grant.project, (draft,), (RevokeGrant(grant_id, iso(now)),))
             if isinstance(await self._ledger.commit(work), Applied):
                 return grant
         raise GateError.of(
@@ -134,5 +136,5 @@ class Approvals:
             if reason:
                 body["reason"] = reason
             draft = Draft(Kind.PROJECT, iso(self._gate.clock.now()), canonical(body), status=status)
-            work = Work(GATE_PROJECT, (draft,), project_change=ProjectChange(status))
+            work = Work(GATE_PROJECT, (draft,), (SetStatus(status),))
             return isinstance(await self._ledger.commit(work), Applied)

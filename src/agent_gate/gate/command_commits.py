@@ -13,8 +13,8 @@ from agent_gate.gate.stages import Stages
 from agent_gate.model.approval import WRITTEN, Question
 from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
+from agent_gate.model.committed import Applied, Committed, NotOpen
 from agent_gate.model.ending import OUTCOME_UNKNOWN, WRITES_STAY, Ending, Output
-from agent_gate.model.entry import Applied, Committed, NotOpen
 from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import SIGNATURES_MAX, WAITING_PROPOSALS_MAX
 from agent_gate.model.outcome import Status

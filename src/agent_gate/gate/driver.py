@@ -15,31 +15,28 @@ from agent_gate.gate.progress import Judged, Progress, covers, refusal, run_time
 from agent_gate.gate.stages import Stages
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.ending import Ending
-from agent_gate.model.entry import (
-    GATE_PROJECT,
+from agent_gate.model.committed import (
     AlreadyClosed,
     Applied,
     Committed,
     GrantSpent,
-    LeaveResult,
     NoRoom,
     NotOpen,
-    ProjectState,
     RequestTaken,
-    SideTableChange,
     StateMoved,
-    StateRef,
-    Work,
 )
+from agent_gate.model.ending import Ending
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLLS_MAX, REBIND_TRIES_AMONG_OTHERS, REBIND_TRIES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
+from agent_gate.model.project import ProjectState, StateRef
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
 from agent_gate.model.verdict import ASK, Decision, Verdict
+from agent_gate.model.work import Change, LeaveResult, Work
 from agent_gate.pipeline.admit import closed_problem, other_arguments
 from agent_gate.pipeline.decide import decided
 from agent_gate.pipeline.hold import NEWS_WAIT_S, Resolution
@@ -356,12 +353,12 @@ class Driver:
             progress.reserved += charges
         return committed
 
-    def _use_of_grant(self, progress: Progress) -> tuple[SideTableChange, ...]:
+    def _use_of_grant(self, progress: Progress) -> tuple[Change, ...]:
         if progress.grant is None:
             return ()
         return (self._stages.holder.use(progress.grant, progress.call_id),)
 
-    def _left_behind(self, progress: Progress) -> tuple[SideTableChange, ...]:
+    def _left_behind(self, progress: Progress) -> tuple[Change, ...]:
         """An outcome that nobody is there to take waits for its agent."""
         progress.promised = not progress.is_left_alone
         return () if progress.promised else (self._leaving(progress),)
@@ -372,7 +369,7 @@ class Driver:
 
     async def _leave_behind(self, progress: Progress) -> None:
         """Who was to take the outcome left in that very moment."""
-        await self.ledger.commit(Work(GATE_PROJECT, side_tables=(self._leaving(progress),)))
+        await self.ledger.commit(Work(GATE_PROJECT, changes=(self._leaving(progress),)))
 
     async def _perform_pure(self, progress: Progress, prepared: Prepared, verdict: Verdict) -> Outcome | None:
         """What only looks needs no turn: it has seen the state that it was bound on."""

@@ -11,11 +11,12 @@ from agent_gate.gate.simulation import Simulator
 from agent_gate.gate.stages import Stages
 from agent_gate.model.approval import Answer, Approver, GrantTerms
 from agent_gate.model.call import Agent, CallRequest, Presence
-from agent_gate.model.entry import Applied, Claim
+from agent_gate.model.committed import Applied
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.outcome import PENDING, Outcome, Status
 from agent_gate.model.record import began_at, reserved_by
 from agent_gate.model.tool import Json, Mode
+from agent_gate.model.work import Claim
 from agent_gate.pipeline.admit import Admitted, Rejected, Repeated, other_arguments
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Ledger, Secrets, Service, Tools

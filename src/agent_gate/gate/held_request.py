@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from agent_gate.gate.progress import refusal, resolution_fields
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import Entry, Resolve, Work
+from agent_gate.model.entry import Entry
 from agent_gate.model.errors import Problem
 from agent_gate.model.record import answered, answered_at, answered_by, reserved_by
 from agent_gate.model.record_judged import given_up, held_by
+from agent_gate.model.work import Release, Resolve, TakeOver, Unhold, Work
 from agent_gate.pipeline.hold import Resolution
 
 
@@ -51,15 +52,16 @@ class HeldRequest:
     def used_up_by(self, work: Work) -> Work:
         """Refused where the question is not there any more: one answer serves one request."""
         call_id = self.question.call_id
-        return replace(work, takes_over=(call_id, held_by(self.entries)), unholds=call_id)
+        return replace(work, changes=(TakeOver(call_id, held_by(self.entries)), *work.changes, Unhold(call_id)))
 
     def ended(self, problem: Problem, now: float, salt: Callable[[], str]) -> Work:
         """Nothing comes of it any more, and what it had reserved is free."""
         question, told = self.question, resolution_fields(self.resolution)
         end = given_up(question, self.entries, problem, told, now, salt())
-        work = Work(question.project, (end,), releases=self.reserved)
+        releases = tuple(map(Release, self.reserved))
+        work = Work(question.project, (end,), releases)
         if self.how is None:
             expired = answered(question, "expired", "", now, "", salt())
             resolves = Resolve(question.call_id, question.nonce, now, "expired")
-            work = replace(work, entries=(expired, end), resolves=resolves)
+            work = replace(work, entries=(expired, end), changes=(resolves, *releases))
         return self.used_up_by(work)

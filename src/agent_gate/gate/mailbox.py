@@ -9,11 +9,12 @@ from agent_gate.gate.gate import Gate
 from agent_gate.model.approval import Question
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import GATE_PROJECT, LeaveResult, TakeResults, Work
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.limits import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Mode
+from agent_gate.model.work import LeaveResult, TakeResults, Work
 
 
 class Mailbox:
@@ -47,12 +48,12 @@ class Mailbox:
         """An outcome that could not be handed over after all."""
         at = iso(self._gate.clock.now())
         left = LeaveResult(agent.id, outcome.call_id, outcome.request_id or None, at)
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(left,)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(left,)))
 
     async def acknowledge(self, agent: Agent, ids: Iterable[str]) -> int:
         """The agent has these, named by call id or by its own request id; how many were still waiting."""
         before = await self.count(agent)
-        await self._ledger.commit(Work(GATE_PROJECT, side_tables=(TakeResults(agent.id, tuple(ids)),)))
+        await self._ledger.commit(Work(GATE_PROJECT, changes=(TakeResults(agent.id, tuple(ids)),)))
         return before - await self.count(agent)
 
     async def take_over_held(self, agents: Mapping[str, Agent]) -> int:

@@ -15,7 +15,8 @@ from agent_gate.gate.gate import Gate, mode_named
 from agent_gate.gate.simulation import SimulationState
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
-from agent_gate.model.entry import GATE_PROJECT, Applied, Committed, Draft, Kind, Work
+from agent_gate.model.committed import Applied, Committed
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import Problem, StorageError
 from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
@@ -23,6 +24,7 @@ from agent_gate.model.outcome import NOT_KNOWN, ONLY_JUDGED, Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import References, references_in
 from agent_gate.model.tool import Json, Mode
+from agent_gate.model.work import Close, KeepBlob, Open, Work
 from agent_gate.resolve.copies import Copies
 
 Result = TypeVar("Result")
@@ -265,8 +267,8 @@ class _Run:
             "surroundings": judge.surroundings.to_json(),
             "total_steps": len(self._plan.steps),
         }
-        blobs = ((plan_hash, plan_json), (judge.policy_hash, canonical(dict(judge.policy.source))))
-        work = Work(self._recorded_in, opens=("run", self._run_id), blobs=blobs)
+        plan, policy = KeepBlob(plan_hash, plan_json), KeepBlob(judge.policy_hash, canonical(dict(judge.policy.source)))
+        work = Work(self._recorded_in, changes=(Open("run", self._run_id), plan, policy))
         self._begun = isinstance(await self._write(body, "running", work), Applied)
 
     def _recorded_plan(self) -> Plan:
@@ -294,7 +296,7 @@ class _Run:
         try:
             if unrecorded := await self._unrecorded():
                 body["unrecorded_steps"] = unrecorded
-            await self._write(body, status, Work(self._recorded_in, closes=self._run_id))
+            await self._write(body, status, Work(self._recorded_in, changes=(Close(self._run_id),)))
         except StorageError as error:
             status, problem = "failed", error.problem.at("settle")
         return RunResult(self._run_id, status, outcomes, problem)

@@ -12,11 +12,12 @@ from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.gate.gate import Gate
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical, sha256_hex
-from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import POLICY_POLL_INTERVAL_S
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
+from agent_gate.model.work import KeepBlob, Work
 from agent_gate.policy.judge import Judge
 
 _log = logging.getLogger(__name__)
@@ -38,7 +39,7 @@ async def record_policy(gate: Gate, judge: Judge) -> None:
     source = canonical(dict(judge.policy.source))
     body = canonical({"policy_hash": judge.policy_hash, "salt": gate.ids.salt()})
     draft = Draft(Kind.POLICY, iso(gate.clock.now()), body)
-    await ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((judge.policy_hash, source),)))
+    await ledger.commit(Work(GATE_PROJECT, (draft,), (KeepBlob(judge.policy_hash, source),)))
 
 
 async def record_tools(gate: Gate) -> None:
@@ -49,7 +50,7 @@ async def record_tools(gate: Gate) -> None:
     if source == b"{}" or await gate.ledger.last_tools_hash() == tools_hash:
         return
     draft = Draft(Kind.TOOLS, iso(gate.clock.now()), canonical({"salt": gate.ids.salt(), "tools_hash": tools_hash}))
-    await gate.ledger.commit(Work(GATE_PROJECT, (draft,), blobs=((tools_hash, source),)))
+    await gate.ledger.commit(Work(GATE_PROJECT, (draft,), (KeepBlob(tools_hash, source),)))
 
 
 class PolicyWatch:

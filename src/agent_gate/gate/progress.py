@@ -12,9 +12,6 @@ from msgspec.structs import replace
 from agent_gate.model.approval import Approver, Question
 from agent_gate.model.call import CallRequest, Presence
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import (
-    Claim,
-)
 from agent_gate.model.errors import Problem
 from agent_gate.model.grant import Grant
 from agent_gate.model.moment import iso
@@ -22,6 +19,7 @@ from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import reason_of
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.model.work import Claim
 from agent_gate.pipeline.hold import Resolution
 from agent_gate.ports import Prepared, Reached
 

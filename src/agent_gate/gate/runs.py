@@ -12,7 +12,6 @@ from agent_gate.history.findings import Report
 from agent_gate.history.replays import Replayed
 from agent_gate.history.replays import replay_run as replay_recorded
 from agent_gate.history.verify import verify
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.ports import Transition
@@ -31,7 +30,7 @@ async def replay_run(
         registered = gate.tools.find(name)
         return registered.transition if registered else None
 
-    return await replay_recorded(_ledger(gate), run_id, clock=gate.clock, ids=gate.ids, find=find, other=other)
+    return await replay_recorded(gate.ledger, run_id, clock=gate.clock, ids=gate.ids, find=find, other=other)
 
 
 async def verify_run(gate: Gate, run_id: str, *, anchor: str | Path | None = None) -> Report:
@@ -39,10 +38,4 @@ async def verify_run(gate: Gate, run_id: str, *, anchor: str | Path | None = Non
 
     `anchor` names a copy of the anchor that was kept elsewhere.
     """
-    return await asyncio.to_thread(verify, _ledger(gate).files.db, run_id=run_id, anchor=anchor)
-
-
-def _ledger(gate: Gate) -> SqliteLedger:
-    """Looking back reads the ledger's file, beside the writer."""
-    assert isinstance(gate.ledger, SqliteLedger)
-    return gate.ledger
+    return await asyncio.to_thread(verify, gate.ledger.storage, run_id=run_id, anchor=anchor)

@@ -13,10 +13,10 @@ from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import NOT_KNOWN, ON_A_COPY, ONLY_JUDGED, ONLY_READ, Outcome, Status
+from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Effect
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.model.visible import visible

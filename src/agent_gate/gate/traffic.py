@@ -20,8 +20,9 @@ from agent_gate.gate.held_request import HeldRequest
 from agent_gate.gate.progress import Judged, covers, refusal, resolution_fields
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
+from agent_gate.model.committed import Applied, NoRoom, NotOpen
 from agent_gate.model.ending import Ending
-from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, Entry, NoRoom, NotOpen, SideTableChange, Work
+from agent_gate.model.entry import GATE_PROJECT, Draft, Entry
 from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import REQUEST_RETRY_AFTER_S
 from agent_gate.model.outcome import Outcome, Status
@@ -29,6 +30,7 @@ from agent_gate.model.record import reserved_by
 from agent_gate.model.record_judged import judged
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
+from agent_gate.model.work import Change, Work
 from agent_gate.pipeline.admit import Admitted, Rejected, closed_problem
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.hold import Resolution
@@ -215,7 +217,7 @@ class Traffic:
         self,
         asked: _Asked,
         reached: Judged,
-        side_tables: tuple[SideTableChange, ...] = (),
+        side_tables: tuple[Change, ...] = (),
         resolution: Mapping[str, str] | None = None,
         used: HeldRequest | None = None,
     ) -> Judgement | None:
@@ -229,7 +231,7 @@ class Traffic:
             started_at, resolution = used.question.created_at, resolution_fields(used.resolution)
         ending = Ending(Status.SUCCESS, message=PASSED_ON, acted=True)
         outcome, draft = self._recorded(reached, ending, started_at, resolution, first=used is None)
-        work = Work(asked.wish.project, (draft,), must_be_open=True, charges=charges, side_tables=side_tables)
+        work = Work(asked.wish.project, (draft,), (*side_tables, *charges), must_be_open=True)
         committed = await self._ledger.commit(work if used is None else used.used_up_by(work))
         match committed:
             case Applied():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.ledger.sqlite.reader import row_of, rows_of
 from agent_gate.model.codec import restore
+from agent_gate.model.entry import Kind
+from agent_gate.ports.reading import EntryFilter, Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,7 @@ class ClockJump:
         return {"at": self.at, "seq": self.seq, "direction": self.direction, "by_s": self.by_s}
 
 
-def clock_jumps(reader: sqlite3.Connection, limit: int, since: str = "") -> list[ClockJump]:
+def clock_jumps(reader: Reader, limit: int, since: str = "") -> list[ClockJump]:
     """The last ones, the newest first."""
-    rows = rows_of(
-        reader,
-        "SELECT at, seq, status, body FROM entries WHERE kind = 'clock' AND at >= ? ORDER BY id DESC LIMIT ?",
-        since,
-        limit,
-    )
-    return [ClockJump(at, seq, status, restore(body.encode())["by_s"]) for at, seq, status, body in rows]
-
-
-def count_clock_jumps(reader: sqlite3.Connection) -> int:
-    return int(row_of(reader, "SELECT count(*) FROM entries WHERE kind = 'clock'")[0])
+    found = reader.entries(EntryFilter(kinds=(Kind.CLOCK,), since=since or None), newest_first=True, limit=limit)
+    return [ClockJump(entry.at, entry.seq, entry.status or "", restore(entry.body or b"{}")["by_s"]) for entry in found]

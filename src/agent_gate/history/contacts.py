@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.ledger.sqlite.reader import rows_of
+from agent_gate.ports.reading import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,5 +17,5 @@ class ContactKey:
         return {"key": self.key, "updated_at": self.updated_at}
 
 
-def list_contacts(reader: sqlite3.Connection) -> list[ContactKey]:
-    return [ContactKey(*row) for row in rows_of(reader, "SELECT key, updated_at FROM contact_info ORDER BY key")]
+def list_contacts(reader: Reader) -> list[ContactKey]:
+    return [ContactKey(*row) for row in reader.contacts()]

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import suppress
 from typing import Any
 
 from agent_gate.history.findings import ODD_VALUES
 from agent_gate.model.codec import restore
+from agent_gate.ports.examining import Scratch, StoredTables
 
 
 class Erasures:
-    """Kept in a temporary database of SQLite's, so that millions of erased calls do not fill the memory."""
+    """Kept in a scratch of the storage's, made where there is something to keep."""
 
-    def __init__(self, ledger: sqlite3.Connection) -> None:
-        self._named: sqlite3.Connection | None = None
-        for project, seq, body in ledger.execute("SELECT project, seq, body FROM entries WHERE kind = 'erased'"):
+    def __init__(self, tables: StoredTables) -> None:
+        self._tables = tables
+        self._named: Scratch | None = None
+        for project, seq, body in tables.erasures():
             self._note(project, seq, body)
 
     def cover(self, project: str, call_id: str, seq: int) -> bool:
-        """Whether an erase entry after this place in the chain names the call."""
-        if self._named is None:
-            return False
-        found = self._named.execute(
-            "SELECT 1 FROM named WHERE project = ? AND call_id = ? AND seq > ?", (project, call_id, seq)
-        )
-        return found.fetchone() is not None
+        """Tell whether an erase entry after this place in the chain names the call."""
+        return self._named is not None and self._named.is_erased_after(project, call_id, seq)
 
     def close(self) -> None:
         if self._named is not None:
@@ -34,18 +30,6 @@ class Erasures:
     def _note(self, project: object, seq: object, body: Any) -> None:
         """What is malformed here names nothing; the walk along the chain says what is wrong with it."""
         if self._named is None:
-            self._named = _empty_table()
+            self._named = self._tables.scratch()
         with suppress(*ODD_VALUES):
-            self._named.executemany(
-                "INSERT INTO named VALUES (?, ?, ?)"
-                " ON CONFLICT (project, call_id) DO UPDATE SET seq = max(seq, excluded.seq)",
-                ((project, call_id, seq) for call_id in restore(body.encode())["calls"]),
-            )
-
-
-def _empty_table() -> sqlite3.Connection:
-    connection = sqlite3.connect("", isolation_level=None)
-    connection.execute("PRAGMA journal_mode = OFF")
-    connection.execute("CREATE TABLE named (project, call_id, seq, PRIMARY KEY (project, call_id)) WITHOUT ROWID")
-    connection.execute("BEGIN")
-    return connection
+            self._named.note_erased(project, seq, restore(body.encode())["calls"])

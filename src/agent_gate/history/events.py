@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import restore
-from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.entry import GATE_PROJECT, Entry
+from agent_gate.ports.reading import EntryFilter, Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +18,19 @@ class GateEvent:
     text: str
 
 
-def last_events(reader: sqlite3.Connection, limit: int) -> list[GateEvent]:
+def last_events(reader: Reader, limit: int) -> list[GateEvent]:
     """The newest first, each in one sentence."""
-    rows = rows_of(
-        reader,
-        "SELECT at, seq, kind, status, body FROM entries WHERE project = ? ORDER BY seq DESC LIMIT ?",
-        GATE_PROJECT,
-        limit,
-    )
-    return [GateEvent(at, seq, _told(kind, status, body)) for at, seq, kind, status, body in rows]
+    entries = reader.entries(EntryFilter(project=GATE_PROJECT), newest_first=True, limit=limit)
+    return [GateEvent(entry.at, entry.seq, _told(entry)) for entry in entries]
 
 
-def _told(kind: str, status: str | None, body: str | None) -> str:
+def _told(entry: Entry) -> str:
+    status = entry.status
     try:
-        fields = restore(body.encode()) if body is not None else {}
+        fields = restore(entry.body) if entry.body is not None else {}
     except ValueError:
         fields = {}
-    match kind, fields:
+    match entry.kind, fields:
         case "policy", {"policy_hash": str(hash)}:
             return f"policy {hash[:12]} came into force"
         case "tools", _:
@@ -53,7 +48,7 @@ def _told(kind: str, status: str | None, body: str | None) -> str:
         case "door", {"refused_answer": {"answer": answer, "by": by, "call_id": call_id, "error": error}}:
             return f"the answer `{answer}` of {by} to call {call_id} did not count: {error.get('detail', '')}"
         case _:
-            return kind
+            return entry.kind
 
 
 def _refused(line: Mapping[str, Any]) -> str:

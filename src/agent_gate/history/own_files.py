@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
-
-from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import restore
+from agent_gate.model.entry import Kind
+from agent_gate.ports.reading import EntryFilter, Reader
 
 
-def own_files(reader: sqlite3.Connection) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def own_files(reader: Reader) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What no tool may write, and what none may read either: each path of any recorded run, once."""
     protected: dict[str, None] = {}
     secret: dict[str, None] = {}
-    rows = rows_of(
-        reader, "SELECT DISTINCT body -> '$.surroundings' FROM entries WHERE kind = 'run' AND body IS NOT NULL"
-    )
-    for (text,) in rows:
-        around = restore(text.encode()) if text else {}
+    for entry in reader.entries(EntryFilter(kinds=(Kind.RUN,), holding='"surroundings":')):
+        around = restore(entry.body or b"{}").get("surroundings", {})
         protected.update(dict.fromkeys(around.get("protected", ())))
         secret.update(dict.fromkeys(around.get("secret", ())))
     return tuple(protected), tuple(secret)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agent_gate.history.rejudge import RecordedCall, Rejudge, verdict_by_names
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.judge import Judge
+from agent_gate.ports.reading import Reader
 
 FLIPS_LISTED_MAX = 10_000
 QUESTIONS_KEPT_MAX = 50_000
@@ -41,7 +41,7 @@ class Trial:
         return asdict(self)
 
 
-def try_policy(reader: sqlite3.Connection, judge: Judge, since: float | None = None) -> Trial:
+def try_policy(reader: Reader, judge: Judge, since: float | None = None) -> Trial:
     """Judge every recorded call again; nothing is done and nothing is written."""
     rejudge, trial = Rejudge(reader), Trial()
     decisions = _Decisions(rejudge, judge)

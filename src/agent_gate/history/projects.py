@@ -8,21 +8,22 @@ archived: agents that name no project have it. Names that begin with `_` belong 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.history.state import unknown_project
-from agent_gate.ledger.sqlite.reader import rows_of
 from agent_gate.model.codec import CodecError, canonical, normalise
-from agent_gate.model.entry import Applied, Draft, Kind, NotOpen, ProjectChange, Work
+from agent_gate.model.committed import Applied, NotOpen
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
+from agent_gate.model.work import CreateProject, SetStatus, Work
 from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports.reading import Reader
 
 NAME_CHARS_MAX = 64
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_CHARS_MAX - 1}}}")
@@ -53,10 +54,13 @@ class Project:
         }
 
 
-def list_projects(reader: sqlite3.Connection) -> list[Project]:
+def list_projects(reader: Reader) -> list[Project]:
     """Every project by name; the gate's own chain is none."""
-    rows = rows_of(reader, "SELECT project, status, created_at, seq, state_version FROM heads ORDER BY project")
-    return [Project(*row) for row in rows if not row[0].startswith("_")]
+    return [
+        Project(head.project, head.status, head.created_at, head.seq, head.state_version)
+        for head in reader.heads()
+        if not head.project.startswith("_")
+    ]
 
 
 class Projects:
@@ -75,7 +79,7 @@ class Projects:
         if schema is not None:
             _check_fit(schema, document)
         told = {"initial_state": document} | ({} if schema is None else {"state_schema": schema})
-        change = ProjectChange("open", True, canonical(document), None if schema is None else canonical(schema))
+        change = CreateProject(canonical(document), None if schema is None else canonical(schema))
         await self._commit(name, "create", change, told)
 
     async def lock(self, name: str) -> None:
@@ -104,12 +108,15 @@ class Projects:
                         1017, f"project `{name}` is {head.status}", f"{action} needs one that is {' or '.join(before)}"
                     )
                 )
-            await self._commit(name, action, ProjectChange(status), {})
+            await self._commit(name, action, SetStatus(status), {})
 
-    async def _commit(self, name: str, action: str, change: ProjectChange, told: Mapping[str, Json]) -> None:
+    async def _commit(
+        self, name: str, action: str, change: CreateProject | SetStatus, told: Mapping[str, Json]
+    ) -> None:
+        status = change.status if isinstance(change, SetStatus) else "open"
         body = canonical({**told, "action": action, "by": self._by, "salt": self._ids.salt()})
-        draft = Draft(Kind.PROJECT, iso(self._clock.now()), body, status=change.status)
-        committed = await self._ledger.commit(Work(name, (draft,), project_change=change))
+        draft = Draft(Kind.PROJECT, iso(self._clock.now()), body, status=status)
+        committed = await self._ledger.commit(Work(name, (draft,), (change,)))
         if isinstance(committed, NotOpen) and committed.status == "exists":
             raise ToolError(f"project `{name}` exists already", code=2002, suggestion="choose another name")
         assert isinstance(committed, Applied), committed

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from dataclasses import fields as fields_of
 from math import inf
 from typing import Any
 
 from agent_gate.compat import AuditEntry
 from agent_gate.history import run_rows
-from agent_gate.ledger.sqlite.reader import row_of, rows_of
-from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of, question_of
 from agent_gate.model.codec import restore
-from agent_gate.model.entry import Entry
+from agent_gate.model.entry import Entry, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Status
+from agent_gate.model.record import output_blob
+from agent_gate.ports.reading import EntryFilter, Reader, RunRow
 
 OUTCOMES = tuple(status.value for status in Status if status is not Status.PENDING_APPROVAL)
 LIMIT = 100
@@ -56,7 +56,7 @@ class AuditLine:
 
 
 def audit(
-    reader: sqlite3.Connection,
+    reader: Reader,
     *,
     now: float,
     limit: int = LIMIT,
@@ -76,32 +76,18 @@ def audit(
     """
     if status is not None and status not in OUTCOMES:
         raise ToolError(f"`{status}` is no status", code=2002, suggestion=f"one of {', '.join(OUTCOMES)}")
-    wanted = "kind IN ('settled', 'judged')"
-    values: list[object] = []
-    for column, pattern in (("tool", tool), ("agent_id", agent), ("status", status), ("project", project)):
-        if pattern is not None:
-            glob = column in ("tool", "agent_id") and any(character in pattern for character in "*?[")
-            # The plus: by the index of tools SQLite would have to sort all calls of a tool to give the last few.
-            wanted += f" AND +{column} {'GLOB' if glob else '='} ?"
-            # SQLite negates a set by `^`, shells and our rules by `!`.
-            values.append(pattern.replace("[!", "[^") if glob else pattern)
-    if since is not None:
-        wanted += " AND at >= ?"
-        values.append(iso(moment_since(since, now)))
-    if text is not None:
-        wanted += " AND instr(lower(coalesce(signature, '') || char(10) || coalesce(body, '')), lower(?))"
-        values.append(text)
-    if before is not None:
-        wanted += " AND id < (SELECT id FROM entries WHERE project = ? AND seq = ?)"
-        values.extend(before)
-    rows = rows_of(
-        reader,
-        f"SELECT {ENTRY_COLUMNS} FROM entries WHERE {wanted} ORDER BY id DESC LIMIT ?",  # noqa: S608
-        *values,
-        _positive(limit),
+    wanted = EntryFilter(
+        project=project,
+        kinds=(Kind.SETTLED, Kind.JUDGED),
+        status=status,
+        tool=tool,
+        agent=agent,
+        since=None if since is None else iso(moment_since(since, now)),
+        text=text,
+        before=before,
     )
     lines: list[AuditLine] = []
-    for entry in map(entry_of, rows):
+    for entry in reader.entries(wanted, newest_first=True, limit=_positive(limit)):
         bytes_max -= len(entry.signature or "") + len(entry.body or b"")
         if lines and bytes_max < 0:
             break
@@ -157,42 +143,63 @@ def _fields(body: bytes | None) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def get_audit_log(reader: sqlite3.Connection, limit: int = LIMIT) -> list[AuditEntry]:
+def get_audit_log(reader: Reader, limit: int = LIMIT) -> list[AuditEntry]:
     """The core-engine document's records of settled calls, newest first; of an erased one only the header is left."""
-    rows = rows_of(
-        reader,
-        "SELECT request_id, timestamp, tool_name, args, signature, decision, resolution, resolved_by, resolved_at,"
-        " execution_result, agent_id FROM audit_log ORDER BY id DESC LIMIT ?",
-        _positive(limit),
-    )
-    return [_audit_entry(*row) for row in rows]
+    settled = EntryFilter(kinds=(Kind.SETTLED,))
+    with reader.one_moment():
+        found = list(reader.entries(settled, newest_first=True, limit=_positive(limit)))
+        return [_audit_entry(reader, entry) for entry in found]
 
 
-def _audit_entry(*row: Any) -> AuditEntry:
-    request_id, at, tool, args, signature, decision, resolution, by, resolved_at, result, agent = row
+def _audit_entry(reader: Reader, entry: Entry) -> AuditEntry:
+    fields = _fields(entry.body)
+    if entry.body is not None and ("args" not in fields or fields.get("decision") == "ask"):
+        told = _told_before(reader, entry)
+        if fields.get("decision") != "ask":
+            told = {key: value for key, value in told.items() if key == "args"}
+        fields = told | {key: value for key, value in fields.items() if value is not None or key == "data"}
+    resolved_at = fields.get("resolved_at")
     return AuditEntry(
-        request_id=request_id,
-        timestamp=epoch(at),
-        tool_name=tool or "",
-        args=restore(args.encode()) if args else {},
-        signature=signature or "",
-        decision=decision or "",
-        resolution=resolution,
-        resolved_by=by,
+        request_id=entry.request_id or entry.call_id or "",
+        timestamp=epoch(entry.at),
+        tool_name=entry.tool or "",
+        args=fields.get("args", {}),
+        signature=entry.signature or "",
+        decision=fields.get("decision") or "",
+        resolution=fields.get("resolution"),
+        resolved_by=fields.get("resolved_by"),
         resolved_at=epoch(resolved_at) if resolved_at else None,
-        execution_result=restore(result.encode()) if result is not None else None,
-        agent_id=agent or "default",
+        execution_result=_execution_result(reader, entry, fields),
+        agent_id=entry.agent_id or "default",
     )
 
 
-def pending(reader: sqlite3.Connection, now: float) -> list[dict[str, Any]]:
+def _told_before(reader: Reader, settled: Entry) -> dict[str, Any]:
+    """The arguments, which a call's first entry tells, and the last answer, which its end may not repeat."""
+    told: dict[str, Any] = {}
+    for entry in reader.entries(EntryFilter(call_id=settled.call_id, with_body=True)):
+        fields = _fields(entry.body)
+        if entry.hash == settled.hash:
+            break
+        if "args" in fields:
+            told.setdefault("args", fields["args"])
+        if fields.get("resolution"):
+            told |= {key: fields.get(key) or None for key in ("resolution", "resolved_by", "resolved_at")}
+    return told
+
+
+def _execution_result(reader: Reader, entry: Entry, fields: Mapping[str, Any]) -> Any:
+    output = {"data": fields["data"]} if "data" in fields else {}
+    if not output and "output_hash" in fields:
+        stored = reader.blob(output_blob(entry.call_id or ""))
+        output = {} if stored is None else {"data": restore(stored)}
+    if entry.status == "success" or entry.body is None:
+        return output.get("data")
+    return {"status": entry.status, "error": fields.get("error"), **output}
+
+
+def pending(reader: Reader, now: float) -> list[dict[str, Any]]:
     """The questions that wait for an answer, oldest first."""
-    rows = rows_of(
-        reader,
-        "SELECT question FROM pending_requests WHERE question IS NOT NULL AND resolution IS NULL AND expires_at > ?"
-        " ORDER BY created_at, call_id",
-        iso(now),
-    )
     return [
         {
             "call_id": question.call_id,
@@ -205,20 +212,13 @@ def pending(reader: sqlite3.Connection, now: float) -> list[dict[str, Any]]:
             "reasons": list(question.reasons),
             "expires_at": iso(question.expires_at),
         }
-        for question in (question_of(row[0]) for row in rows)
+        for question in (one.question for one in reader.open_questions(now))
     ]
 
 
-def call(reader: sqlite3.Connection, call_id: str) -> list[Entry]:
+def call(reader: Reader, call_id: str) -> list[Entry]:
     """Everything that was written down about one call, in order."""
-    entries = [
-        entry_of(row)
-        for row in rows_of(
-            reader,
-            f"SELECT {ENTRY_COLUMNS} FROM entries WHERE call_id = ? ORDER BY id",  # noqa: S608
-            call_id,
-        )
-    ]
+    entries = list(reader.entries(EntryFilter(call_id=call_id)))
     if not entries:
         raise unknown_call(call_id)
     return entries
@@ -228,28 +228,24 @@ def unknown_call(call_id: str) -> ToolError:
     return ToolError(f"there is no call `{call_id}`", code=2002, suggestion="see `agent-gate audit`")
 
 
-RUN_COLUMNS = (
-    "run_id", "created_at", "completed_at", "plan_hash", "policy_hash", "plan_json", "policy_json", "mode", "status",
-    "total_steps", "completed_steps", "denied_steps", "failed_steps",
-)  # fmt: skip
+RUN_COLUMNS = tuple(field.name for field in fields_of(RunRow))
 
 
 def runs(
-    reader: sqlite3.Connection, limit: int = LIMIT, agent: str | None = None, columns: Sequence[str] = RUN_COLUMNS
+    reader: Reader, limit: int = LIMIT, agent: str | None = None, columns: Sequence[str] = RUN_COLUMNS
 ) -> list[dict[str, Any]]:
     """The rows of the view `runs`, newest first, with why a run was refused: all, or those that one agent began."""
-    began = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
-    wanted, values = ("", ()) if agent is None else (f"WHERE run_id IN ({began})", (agent,))
-    rows = rows_of(
-        reader,
-        f"SELECT {', '.join(columns)} FROM runs {wanted} ORDER BY created_at DESC, run_id DESC LIMIT ?",  # noqa: S608
-        *values,
-        _positive(limit),
-    )
-    return [run_rows.shown(reader, dict(zip(columns, row, strict=True))) for row in list(rows)]
+    with_documents = not {"plan_json", "policy_json"}.isdisjoint(columns)
+    rows = list(reader.runs(agent=agent, limit=_positive(limit), with_documents=with_documents))
+    return [_picked(run_rows.shown(reader, row), columns) for row in rows]
 
 
-def agent_of_run(reader: sqlite3.Connection, run_id: str) -> str | None:
+def _picked(run: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """The columns that are wanted, and what is told beside them."""
+    return {name: value for name, value in run.items() if name in columns or name not in RUN_COLUMNS}
+
+
+def agent_of_run(reader: Reader, run_id: str) -> str | None:
     """Who began it; None where there is no such run."""
-    row = row_of(reader, "SELECT agent_id FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", run_id)
-    return None if row is None else str(row[0])
+    first = next(reader.entries(EntryFilter(run_id=run_id, kinds=(Kind.RUN,)), limit=1), None)
+    return None if first is None else str(first.agent_id)

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from agent_gate.ledger.sqlite.apply import count, forget_quotas
 from agent_gate.model.codec import restore
+from agent_gate.ports.examining import Scratch
 
 _WORK = ',"work":{'
-
-
-def _empty_tables() -> sqlite3.Connection:
-    connection = sqlite3.connect("", isolation_level=None)
-    connection.execute("PRAGMA journal_mode = OFF")
-    connection.executescript(
-        "CREATE TABLE counters (project, scope, bucket, amount, PRIMARY KEY (project, scope, bucket)) WITHOUT ROWID;"
-        "CREATE TABLE refusals (project, signature, at, call_id, PRIMARY KEY (project, signature)) WITHOUT ROWID;"
-    )
-    connection.execute("BEGIN")
-    return connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +29,9 @@ class Asked:
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What is open is bounded by what was open at once; what grows is in a temporary database of SQLite's."""
+    """What is open is bounded by what was open at once; what grows is in a scratch of the storage's."""
 
+    tables: Scratch
     open_work: dict[str, tuple[str, Place]] = field(default_factory=dict)
     questions: dict[str, Asked] = field(default_factory=dict)
     effects: dict[str, tuple[str, str | None, str | None, str, str]] = field(default_factory=dict)
@@ -54,7 +43,6 @@ class Rebuilt:
     """When something was last erased in a project."""
     claims: int = 0
     grants: int = 0
-    tables: sqlite3.Connection = field(default_factory=_empty_tables)
 
     def close(self) -> None:
         self.tables.close()
@@ -106,9 +94,9 @@ class Rebuilt:
         if "counters" in work:
             self._begin_counters(project, [[project, *row] for row in work["counters"]])
         for scope, bucket, amount, window in work.get("charges", ()):
-            count(self.tables, project, scope, bucket, amount, window)
+            self.tables.count(project, scope, bucket, amount, window)
         for scope, bucket, amount, window in work.get("releases", ()):
-            count(self.tables, project, scope, bucket, -amount, window)
+            self.tables.count(project, scope, bucket, -amount, window)
         for effect_id, instance, payload_hash in work.get("effects", ()):
             self.effects[effect_id] = project, call_id, tool, instance, payload_hash
         self.claims += "claim" in work
@@ -118,7 +106,7 @@ class Rebuilt:
             self.open_work[run_id] = "run", Place(project, seq)
         else:
             self.open_work.pop(run_id, None)
-            forget_quotas(self.tables, project, run_id)
+            self.tables.forget_quotas(project, run_id)
 
     def _note_held(self, project: str, seq: int, call_id: str, body: str | None) -> None:
         """The question itself stands in the entry that put it; one that took it over says less."""
@@ -130,11 +118,8 @@ class Rebuilt:
             asked.held = place
 
     def _note_refusal(self, project: str, at: str, call_id: str | None, body: str) -> None:
-        self.tables.executemany(
-            "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (project, signature)"
-            " DO UPDATE SET at = excluded.at, call_id = excluded.call_id",
-            [(project, signature, at, call_id) for signature in restore(body.encode())["signatures"]],
-        )
+        signatures = restore(body.encode())["signatures"]
+        self.tables.note_refusals((project, signature, at, call_id) for signature in signatures)
 
     def _note_contact(self, fields: dict[str, Any], at: str, status: str | None, work: dict[str, Any]) -> None:
         if status == "set":
@@ -144,9 +129,7 @@ class Rebuilt:
 
     def _begin_counters(self, project: str | None, rows: list[list[Any]]) -> None:
         """From here on, because what came before cannot be told any more: of one project, or of all."""
-        wanted, values = ("", ()) if project is None else (" WHERE project = ?", (project,))
-        self.tables.execute(f"DELETE FROM counters{wanted}", values)  # noqa: S608
-        self.tables.executemany("INSERT INTO counters VALUES (?, ?, ?, ?)", rows)
+        self.tables.begin_counters(project, rows)
 
 
 def work_of(body: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -12,22 +11,19 @@ from msgspec.structs import replace
 
 from agent_gate.history.replay import is_secret
 from agent_gate.history.state import show
-from agent_gate.ledger.sqlite.reader import row_of, rows_of
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import restore
+from agent_gate.model.entry import Entry, Kind
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.judge import Judge
+from agent_gate.ports.reading import EntryFilter, Reader
 
-FIRST_ENTRIES = (
-    "SELECT e.project, e.seq, e.at, e.run_id, e.call_id, e.agent_id, e.tool, e.body FROM entries e"
-    " WHERE e.kind IN ('held', 'performing', 'settled', 'judged') AND e.body IS NOT NULL"
-    " AND e.body LIKE '%\"facts\":%'"
-)
-"""Only the first entry of a bound call holds facts; erased calls and those that were never bound have none."""
+FIRST_KINDS = (Kind.HELD, Kind.PERFORMING, Kind.SETTLED, Kind.JUDGED)
+"""Of entries that may be a call's first: only that one holds facts; erased calls and those never bound have none."""
 
 _DECISIONS = {decision.value: decision for decision in Decision}
 
@@ -37,8 +33,9 @@ class RecordedCall:
 
     __slots__ = ("_body", "agent_id", "at", "call_id", "decision", "project", "run_id", "seq", "tool")
 
-    def __init__(self, row: tuple[Any, ...], body: Mapping[str, Any]) -> None:
-        self.project, self.seq, self.at, self.run_id, self.call_id, self.agent_id, self.tool, _ = row
+    def __init__(self, entry: Entry, body: Mapping[str, Any]) -> None:
+        self.project, self.seq, self.at, self.run_id = entry.project, entry.seq, entry.at, entry.run_id
+        self.call_id, self.agent_id, self.tool = entry.call_id or "", entry.agent_id or "", entry.tool or ""
         self.decision = _DECISIONS[body["decision"]]
         self._body = body
 
@@ -128,20 +125,18 @@ def _agent(agent_id: str, roles: tuple[str, ...]) -> Agent:
 class Rejudge:
     """Reads recorded calls and judges them; what tools said of themselves comes from the record too."""
 
-    def __init__(self, reader: sqlite3.Connection) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._tools = RecordedTools(reader)
 
     def calls(self, since: float | None = None, run_id: str | None = None) -> Iterator[RecordedCall]:
-        sql, values = FIRST_ENTRIES, []
-        if since is not None:
-            sql, values = f"{sql} AND e.at >= ?", [iso(since)]
-        if run_id is not None:
-            sql, values = f"{sql} AND e.run_id = ?", [*values, run_id]
-        for row in rows_of(self._reader, f"{sql} ORDER BY e.id", *values):
-            body: Mapping[str, Any] = restore(row[-1].encode())
+        wanted = EntryFilter(
+            run_id=run_id, kinds=FIRST_KINDS, since=None if since is None else iso(since), holding='"facts":'
+        )
+        for entry in self._reader.entries(wanted):
+            body: Mapping[str, Any] = restore(entry.body or b"{}")
             if "facts" in body and "args" in body:
-                yield RecordedCall(row, body)
+                yield RecordedCall(entry, body)
 
     def tool_of(self, call: RecordedCall) -> ToolDeclaration:
         return self._tools.find(call.tool, call.at)
@@ -169,16 +164,8 @@ def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) ->
 class RecordedTools:
     """The declarations that gates recorded when they opened, newest first."""
 
-    def __init__(self, reader: sqlite3.Connection) -> None:
-        rows = rows_of(
-            reader,
-            "SELECT e.at, b.data FROM entries e JOIN blobs b ON b.hash = e.body ->> '$.tools_hash'"
-            " WHERE e.kind = 'tools' ORDER BY e.id DESC",
-        )
-        self._sets = [
-            (at, {name: ToolDeclaration.from_json(name, fields) for name, fields in restore(bytes(data)).items()})
-            for at, data in rows
-        ]
+    def __init__(self, reader: Reader) -> None:
+        self._sets = list(_recorded_sets(reader))
         self._unregistered: dict[str, ToolDeclaration] = {}
 
     def find(self, name: str, at: str) -> ToolDeclaration:
@@ -195,7 +182,15 @@ class RecordedTools:
         return self._unregistered.setdefault(name, unregistered(name))
 
 
-def policy_source(reader: sqlite3.Connection, policy_hash: str) -> dict[str, Any] | None:
+def _recorded_sets(reader: Reader) -> Iterator[tuple[str, dict[str, ToolDeclaration]]]:
+    for entry in reader.entries(EntryFilter(kinds=(Kind.TOOLS,), with_body=True), newest_first=True):
+        data = reader.blob(restore(entry.body or b"{}").get("tools_hash", ""))
+        if data is not None:
+            tools = restore(data).items()
+            yield entry.at, {name: ToolDeclaration.from_json(name, fields) for name, fields in tools}
+
+
+def policy_source(reader: Reader, policy_hash: str) -> dict[str, Any] | None:
     """A policy by its hash, or by the beginning of it that facts hold."""
-    row = row_of(reader, "SELECT data FROM blobs WHERE hash >= ? AND hash < ?", policy_hash, policy_hash + "~")
-    return restore(bytes(row[0])) if row else None
+    data = reader.blob_beginning(policy_hash)
+    return None if data is None else restore(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
@@ -10,11 +9,12 @@ from typing import Any, TypeAlias
 import jsonpatch
 
 from agent_gate.history.state import show
-from agent_gate.ledger.sqlite.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import canonical, hash_of, restore
+from agent_gate.model.entry import Kind
 from agent_gate.model.taking_back import taken_back
 from agent_gate.model.tool import Json
 from agent_gate.ports import NewState, Transition
+from agent_gate.ports.reading import EntryFilter, Reader
 
 Find = Callable[[str], Transition | None]
 
@@ -48,38 +48,35 @@ Finding: TypeAlias = Difference | NotRecomputed
 _Problem: TypeAlias = tuple[str] | tuple[str, str | None, str | None]
 
 
-def replay_transitions(
-    reader: sqlite3.Connection, project: str, find: Find, run_id: str | None = None
-) -> list[Finding]:
+def replay_transitions(reader: Reader, project: str, find: Find, run_id: str | None = None) -> list[Finding]:
     """Recompute each pure call that succeeded and compare state and result; `find` gives the transition of a tool.
 
     Each starts from the state recorded before it, so that one difference does not hide or cause another.
     Calls whose bodies were erased cannot be recomputed and are passed over; their states stay as starting points.
     With `run_id`, the calls of that run alone.
     """
-    with one_moment(reader):
+    with reader.one_moment():
         return list(_Replay(reader, project, find).findings(run_id))
 
 
 class _Replay:
-    def __init__(self, reader: sqlite3.Connection, project: str, find: Find) -> None:
+    def __init__(self, reader: Reader, project: str, find: Find) -> None:
         self._reader, self._project, self._find = reader, project, find
         self._states: dict[int, bytes] = {}
 
     def findings(self, run_id: str | None) -> Iterator[Finding]:
-        of_run, values = ("", ()) if run_id is None else (" AND run_id = ?", (run_id,))
-        rows = rows_of(
-            self._reader,
-            "SELECT seq, call_id, tool, body FROM entries WHERE project = ? AND kind = 'settled'"  # noqa: S608
-            f" AND status = 'success' AND body IS NOT NULL{of_run} ORDER BY seq",
-            self._project,
-            *values,
-        )
-        for seq, call_id, tool, body in rows:
+        wanted = EntryFilter(
+            project=self._project,
+            run_id=run_id,
+            kinds=(Kind.SETTLED,),
+            status="success",
             # Only a pure call has a state version in its body; inside an argument the key only costs a parse.
-            fields = restore(body.encode()) if '"state_version":' in body else {}
+            holding='"state_version":',
+        )
+        for entry in self._reader.entries(wanted):
+            fields = restore(entry.body or b"{}")
             if "state_version" in fields:
-                found = self._finding(seq, call_id, tool, fields)
+                found = self._finding(entry.seq, entry.call_id or "", entry.tool or "", fields)
                 if found:
                     yield found
 
@@ -125,13 +122,8 @@ class _Replay:
     def _args(self, seq: int, call_id: str, fields: Mapping[str, Any]) -> dict[str, Json] | None:
         """A call's first entry holds its arguments."""
         if "args" not in fields:
-            row = row_of(
-                self._reader,
-                "SELECT body FROM entries WHERE call_id = ? AND seq < ? ORDER BY seq LIMIT 1",
-                call_id,
-                seq,
-            )
-            fields = restore(row[0].encode()) if row and row[0] else {}
+            first = next(self._reader.entries(EntryFilter(call_id=call_id), limit=1), None)
+            fields = restore(first.body) if first and first.body and first.seq < seq else {}
         return fields.get("args")
 
     def _state(self, version: int) -> bytes:

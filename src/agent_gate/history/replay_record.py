@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from agent_gate.history.replay_words import AS_RECORDED, BROKEN, NOT_RECOMPUTED
 from agent_gate.history.run_rows import COUNTERS
 from agent_gate.model.codec import canonical, sha256_hex
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.policy import Policy
+from agent_gate.model.work import KeepBlob, Work
 from agent_gate.ports import Ids
 
 MISMATCHES_TOLD_MAX = 1_000
@@ -60,18 +61,18 @@ class Examined:
 def work(examined: Examined, run_id: str, instance: str, at: str, ids: Ids, other: Policy | None) -> Work:
     """All of it in one transaction: nothing is under way in a replay."""
     begin, end = _beginning(examined, instance, ids), _end(examined, ids)
-    blobs: tuple[tuple[str, bytes], ...] = ()
+    blobs: tuple[KeepBlob, ...] = ()
     if other is not None:
         source = canonical(dict(other.source))
         begin["other_policy_hash"] = sha256_hex(source)
-        blobs = ((sha256_hex(source), source),)
+        blobs = (KeepBlob(sha256_hex(source), source),)
     status = "failed" if examined.mismatches else "completed"
     drafts = (
         Draft(Kind.RUN, at, canonical(begin), run_id=run_id, status="running"),
         *_steps(examined, run_id, at, ids),
         Draft(Kind.RUN, at, canonical(end), run_id=run_id, status=status),
     )
-    return Work(examined.project, drafts, blobs=blobs)
+    return Work(examined.project, drafts, blobs)
 
 
 def _beginning(examined: Examined, instance: str, ids: Ids) -> dict[str, Any]:

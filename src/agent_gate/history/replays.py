@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from agent_gate.config import policy_from
@@ -17,9 +15,8 @@ from agent_gate.history.replay import Difference, is_secret, replay_transitions
 from agent_gate.history.replay_record import Examined, Mismatch, NotCompared
 from agent_gate.history.report import read_json, run_of, steps_of
 from agent_gate.history.run_chain import chain_findings
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.ledger.sqlite.reader import one_moment, open_reader
 from agent_gate.model.codec import hash_of, restore, sha256_hex
+from agent_gate.model.entry import Kind
 from agent_gate.model.errors import GateError, ReplayError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
@@ -27,7 +24,9 @@ from agent_gate.model.verdict import Verdict
 from agent_gate.policy import pointers
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Transition
+from agent_gate.ports import Clock, Ids, Ledger, Transition
+from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.ports.storage import Storage
 
 Find = Callable[[str], Transition | None]
 
@@ -58,7 +57,7 @@ class Replayed:
 
 
 async def replay_run(
-    ledger: SqliteLedger,
+    ledger: Ledger,
     run_id: str,
     *,
     clock: Clock,
@@ -67,7 +66,7 @@ async def replay_run(
     other: Policy | None = None,
 ) -> Replayed:
     """Nothing is executed; the replay is itself a run in the ledger, linked to its original."""
-    examined = await asyncio.to_thread(_examine, ledger.files.db, run_id, find, other)
+    examined = await asyncio.to_thread(_examine, ledger.storage, run_id, find, other)
     new_id = ids.new()
     await ledger.commit(replay_record.work(examined, new_id, ledger.instance, iso(clock.now()), ids, other))
     return Replayed(
@@ -80,9 +79,9 @@ async def replay_run(
     )
 
 
-def _examine(db: Path, run_id: str, find: Find, other: Policy | None) -> Examined:
+def _examine(storage: Storage, run_id: str, find: Find, other: Policy | None) -> Examined:
     """On a thread of its own: a gate that replays goes on with its calls."""
-    with closing(open_reader(db)) as reader, one_moment(reader):
+    with closing(storage.reader()) as reader, reader.one_moment():
         run = run_of(reader, run_id)
         if "original_run_id" in run:
             raise _is_a_replay(run)
@@ -108,9 +107,7 @@ def _is_a_replay(run: Mapping[str, Any]) -> ReplayError:
     )
 
 
-def _unfit(
-    reader: sqlite3.Connection, run: dict[str, Any], project: str, steps: list[dict[str, Any]]
-) -> Iterator[Mismatch]:
+def _unfit(reader: Reader, run: dict[str, Any], project: str, steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
     """Where the record does not fit itself: its chain, its counts, its plan and policy, its hashes."""
     indexes = {step["call_id"]: step.get("step_index") for step in steps}
     for finding in chain_findings(reader, run["run_id"], project):
@@ -125,13 +122,13 @@ def _unfit(
     yield from _hashes(steps)
 
 
-def _call_at(reader: sqlite3.Connection, project: str, seq: int | None) -> str:
-    row = reader.execute("SELECT call_id FROM entries WHERE project = ? AND seq = ?", (project, seq)).fetchone()
-    return row[0] if row and row[0] else ""
+def _call_at(reader: Reader, project: str, seq: int | None) -> str:
+    entry = None if seq is None else reader.entry_at(project, seq)
+    return (entry.call_id if entry else None) or ""
 
 
 def _recomputed(
-    reader: sqlite3.Connection,
+    reader: Reader,
     run: dict[str, Any],
     project: str,
     steps: list[dict[str, Any]],
@@ -202,9 +199,7 @@ def _hashes(steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
             yield Mismatch(4004, "the result is not the one that was hashed", step["call_id"], step.get("step_index"))
 
 
-def _verdicts(
-    reader: sqlite3.Connection, run: dict[str, Any], surroundings: Surroundings
-) -> Iterator[Mismatch | NotCompared]:
+def _verdicts(reader: Reader, run: dict[str, Any], surroundings: Surroundings) -> Iterator[Mismatch | NotCompared]:
     """Every verdict again, under the policy that was in force for that very call, as was judged then."""
     rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
     edition = _edition_of(reader, run["run_id"])
@@ -227,7 +222,7 @@ def _verdicts(
             yield Mismatch(4004, f"the verdict was {was} and is now {now}", call.call_id, index)
 
 
-def _changes(reader: sqlite3.Connection, run_id: str, other: Judge) -> Iterator[Mismatch]:
+def _changes(reader: Reader, run_id: str, other: Judge) -> Iterator[Mismatch]:
     rejudge = Rejudge(reader)
     for call in rejudge.calls(run_id=run_id):
         verdict = rejudge.verdict(call, other, as_it_was=False)
@@ -240,7 +235,7 @@ def _rules(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reason.rule for reason in verdict.reasons if reason.rule)
 
 
-def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surroundings, edition: int) -> Judge | None:
+def _judge_of(reader: Reader, policy_hash: str, surroundings: Surroundings, edition: int) -> Judge | None:
     source = policy_source(reader, policy_hash)
     try:
         return None if source is None else Judge(policy_from(source), surroundings, edition)
@@ -248,24 +243,21 @@ def _judge_of(reader: sqlite3.Connection, policy_hash: str, surroundings: Surrou
         raise ReplayError(f"the recorded policy cannot be read: {error.problem.detail}", code=4002) from error
 
 
-def _surroundings_of(reader: sqlite3.Connection, run_id: str) -> Surroundings:
+def _surroundings_of(reader: Reader, run_id: str) -> Surroundings:
     """Where the gate stood when it made the run: what relative paths were relative to."""
     recorded = _at_the_beginning(reader, run_id, "surroundings")
     return Surroundings.from_json(recorded) if recorded else Surroundings()
 
 
-def _edition_of(reader: sqlite3.Connection, run_id: str) -> int:
+def _edition_of(reader: Reader, run_id: str) -> int:
     """Which way of judging was in force; the first one was not recorded."""
     return int(_at_the_beginning(reader, run_id, "judging") or 1)
 
 
-def _at_the_beginning(reader: sqlite3.Connection, run_id: str, field: str) -> Any:
-    row = reader.execute(
-        "SELECT body -> ? FROM entries WHERE run_id = ? AND kind = 'run' ORDER BY id LIMIT 1", (f"$.{field}", run_id)
-    ).fetchone()
-    return restore(row[0].encode()) if row and row[0] else None
+def _at_the_beginning(reader: Reader, run_id: str, field: str) -> Any:
+    first = next(reader.entries(EntryFilter(run_id=run_id, kinds=(Kind.RUN,)), limit=1), None)
+    return restore(first.body).get(field) if first and first.body else None
 
 
-def _project_of(reader: sqlite3.Connection, run_id: str) -> str:
-    row = reader.execute("SELECT project FROM entries WHERE run_id = ? ORDER BY id LIMIT 1", (run_id,)).fetchone()
-    return str(row[0])
+def _project_of(reader: Reader, run_id: str) -> str:
+    return next(reader.entries(EntryFilter(run_id=run_id), limit=1)).project

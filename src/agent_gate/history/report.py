@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_gate.history import run_rows
-from agent_gate.history.query import RUN_COLUMNS
 from agent_gate.history.touched import attempts, resources
-from agent_gate.ledger.sqlite.reader import one_moment, row_of, rows_of
 from agent_gate.model.codec import restore
-from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.entry import GATE_PROJECT, Entry, Kind
 from agent_gate.model.errors import ReplayError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.record import output_blob
+from agent_gate.ports.reading import EntryFilter, Reader
 
 REPORT_VERSION = "1.0"
 
 
-def run_of(reader: sqlite3.Connection, run_id: str) -> dict[str, Any]:
+def run_of(reader: Reader, run_id: str) -> dict[str, Any]:
     """The run as `run_rows` shows it; an id may be shortened while only one run has it."""
-    columns = ", ".join(RUN_COLUMNS)
-    rows = list(
-        rows_of(
-            reader,
-            f"SELECT {columns} FROM runs WHERE run_id >= ? AND run_id < ? LIMIT 2",  # noqa: S608
-            run_id,
-            run_id + "~",
-        )
-    )
+    rows = list(reader.runs(beginning=run_id, limit=2))
     if len(rows) != 1:
         raise _no_such_run(reader, run_id, several=bool(rows))
-    return run_rows.shown(reader, dict(zip(RUN_COLUMNS, rows[0], strict=True)))
+    return run_rows.shown(reader, rows[0])
 
 
-def _no_such_run(reader: sqlite3.Connection, run_id: str, *, several: bool) -> ReplayError:
+def _no_such_run(reader: Reader, run_id: str, *, several: bool) -> ReplayError:
     if several:
         return ReplayError(f"several runs begin with `{run_id}`", code=4001, suggestion="see `agent-gate list-runs`")
-    if row_of(reader, "SELECT 1 FROM entries WHERE run_id = ? AND project <> ?", run_id, GATE_PROJECT):
+    if any(entry.project != GATE_PROJECT for entry in reader.entries(EntryFilter(run_id=run_id))):
         # Calls are there, and what wrote them down wrote the beginning of the run before.
         return ReplayError(
             f"the beginning of run `{run_id}` is missing", code=4004, suggestion="run `agent-gate verify`"
@@ -46,9 +36,9 @@ def _no_such_run(reader: sqlite3.Connection, run_id: str, *, several: bool) -> R
     return ReplayError(f"there is no run `{run_id}`", code=4001, suggestion="see `agent-gate list-runs`")
 
 
-def build_report(reader: sqlite3.Connection, run_id: str, now: float) -> dict[str, Any]:
+def build_report(reader: Reader, run_id: str, now: float) -> dict[str, Any]:
     """The document's structure: metadata, plan, policy, steps and a summary."""
-    with one_moment(reader):
+    with reader.one_moment():
         run = run_of(reader, run_id)
         steps = steps_shown(reader, run)
     plan, policy = read_json(run["plan_json"]), read_json(run["policy_json"])
@@ -81,40 +71,34 @@ def read_json(text: str | None) -> Any:
         return None
 
 
-def steps_shown(reader: sqlite3.Connection, run: Mapping[str, Any]) -> list[dict[str, Any]]:
+def steps_shown(reader: Reader, run: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The steps of a run; those of a replay are its original's, each with what the replay found of it."""
     if "original_run_id" not in run:
         return steps_of(reader, run["run_id"])
     recorded = {step["call_id"]: step for step in steps_of(reader, run["original_run_id"])}
-    found = rows_of(
-        reader,
-        "SELECT call_id, tool, status, body FROM entries WHERE run_id = ? AND kind = 'replayed' ORDER BY id",
-        run["run_id"],
-    )
-    return [_replayed(recorded.get(call_id), call_id, *told) for call_id, *told in found]
+    found = reader.entries(EntryFilter(run_id=run["run_id"], kinds=(Kind.REPLAYED,)))
+    return [_replayed(recorded.get(entry.call_id or ""), entry) for entry in found]
 
 
-def _replayed(step: dict[str, Any] | None, call_id: str, tool: str, finding: str, body: str | None) -> dict[str, Any]:
-    fields = read_json(body) or {}
+def _replayed(step: dict[str, Any] | None, entry: Entry) -> dict[str, Any]:
+    fields = read_json(None if entry.body is None else entry.body.decode()) or {}
     if step is None:  # the original is not there any more
-        step = {"call_id": call_id, "tool_name": tool, "result": {"status": fields.get("recorded_status", "unknown")}}
+        recorded = {"status": fields.get("recorded_status", "unknown")}
+        step = {"call_id": entry.call_id, "tool_name": entry.tool, "result": recorded}
         step |= {"step_index": fields["step_index"]} if "step_index" in fields else {}
     told = {key: fields[key] for key in ("mismatches", "not_recomputed", "changes") if key in fields}
-    return {**step, "replayed": {"finding": finding, **told}}
+    return {**step, "replayed": {"finding": entry.status, **told}}
 
 
-def steps_of(reader: sqlite3.Connection, run_id: str) -> list[dict[str, Any]]:
+def steps_of(reader: Reader, run_id: str) -> list[dict[str, Any]]:
     """Each call of a run with what was reached; the entries of one call are folded into one step."""
     folded: dict[str, dict[str, Any]] = {}
-    rows = rows_of(
-        reader,
-        "SELECT call_id, kind, at, tool, status, agent_id, body FROM entries"
-        " WHERE run_id = ? AND call_id IS NOT NULL ORDER BY id",
-        run_id,
-    )
-    for call_id, kind, at, tool, status, agent_id, body in rows:
-        fields: dict[str, Any] = restore(body.encode()) if body is not None else {"erased": True}
-        step = folded.setdefault(call_id, {"call_id": call_id, "tool_name": tool, "agent_id": agent_id})
+    for entry in reader.entries(EntryFilter(run_id=run_id)):
+        call_id, kind, at, status = entry.call_id, entry.kind, entry.at, entry.status or ""
+        if call_id is None:
+            continue
+        fields: dict[str, Any] = restore(entry.body) if entry.body is not None else {"erased": True}
+        step = folded.setdefault(call_id, {"call_id": call_id, "tool_name": entry.tool, "agent_id": entry.agent_id})
         if kind in ("held", "performing", "settled"):
             _add_wish(step, fields, at)
         if kind == "answered":
@@ -157,9 +141,7 @@ def _add_wish(step: dict[str, Any], fields: Mapping[str, Any], at: str) -> None:
 _TOLD = ("data", "message", "error", "input_hash", "output_hash", "cost", "files", "state_diff", "state_version")
 
 
-def _result(
-    reader: sqlite3.Connection, call_id: str, at: str, status: str, fields: Mapping[str, Any]
-) -> dict[str, Any]:
+def _result(reader: Reader, call_id: str, at: str, status: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     started_at = fields.get("started_at", at)
     result = {
         "status": status,
@@ -171,9 +153,9 @@ def _result(
         if key in fields:
             result[key] = fields[key]
     if "output_hash" in fields and "data" not in fields:
-        blob = row_of(reader, "SELECT data FROM blobs WHERE hash = ?", output_blob(call_id))
-        if blob:
-            result["data"] = restore(bytes(blob[0]))
+        stored = reader.blob(output_blob(call_id))
+        if stored is not None:
+            result["data"] = restore(stored)
     return result
 
 

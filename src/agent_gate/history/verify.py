@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent_gate.history.archive import open_archive
 from agent_gate.history.clock_jumps import ClockJump, clock_jumps
 from agent_gate.history.erasures import Erasures
 from agent_gate.history.findings import FINDINGS_MAX, ODD_VALUES, Findings, Report
@@ -14,63 +13,34 @@ from agent_gate.history.rebuilt import Rebuilt
 from agent_gate.history.verify_chain import End, Walk
 from agent_gate.history.verify_contents import Contents
 from agent_gate.history.verify_side_tables import SideTables
-from agent_gate.ledger import anchor as anchors
-from agent_gate.ledger.anchor import AnchorKey, Heads
-from agent_gate.ledger.sqlite.connection import UNREADABLE
-from agent_gate.ledger.sqlite.files import LedgerFiles
-from agent_gate.ledger.sqlite.migrate import HEADS, named, revisions
-from agent_gate.ledger.sqlite.reader import NoLedgerError, one_moment, open_reader
-from agent_gate.ledger.sqlite.schema import differences
 from agent_gate.model.entry import GATE_PROJECT
-from agent_gate.model.errors import ReplayError, StorageError
+from agent_gate.model.errors import ReplayError
+from agent_gate.ports.examining import Anchored, Heads, Unreadable
+from agent_gate.ports.reading import NoLedgerError, Reader
+from agent_gate.ports.storage import Storage
 
 PAGE_FINDINGS_MAX = 100
 CLOCK_JUMPS_SHOWN_MAX = 10
 ALWAYS_THERE = ("default", GATE_PROJECT)
 
 
-def verify(path: Path | str, *, run_id: str | None = None, anchor: Path | str | None = None) -> Report:
+def verify(storage: Storage | Path | str, *, run_id: str | None = None, anchor: Path | str | None = None) -> Report:
     """Check a ledger, or one run of it; `anchor` names a copy of the anchor that was kept elsewhere.
 
     The anchor is read first and the database after it, at one moment: what a live writer adds in between
     is an unanchored tail and no false alarm.
     """
-    files = LedgerFiles(Path(path))
-    anchored = read_anchor(files, Path(anchor) if anchor is not None else files.anchor)
+    if isinstance(storage, str | Path):
+        storage = open_archive(storage)
+    anchored = storage.anchored(None if anchor is None else Path(anchor))
     try:
-        connection = open_reader(files.db)
+        reader = storage.reader()
     except NoLedgerError as error:
         if not anchored.heads:
             raise
         return _lost(error, anchored)
-    with closing(connection):
-        return examine(connection, anchored, run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class Anchored:
-    """What the anchor says; `wrong` is what is wrong with it where the ledger has entries."""
-
-    status: str
-    heads: Heads = field(default_factory=dict)
-    wrong: str = ""
-
-
-def read_anchor(files: LedgerFiles, path: Path) -> Anchored:
-    if not path.is_file():
-        if path != files.anchor:
-            raise StorageError(f"there is no anchor at `{path}`", code=5001, suggestion="name the copy you kept")
-        return Anchored("missing", wrong=f"the anchor `{path}` is missing")
-    if not files.anchor_key.is_file():
-        return Anchored("no_key", wrong=f"the anchor's key `{files.anchor_key}` is missing")
-    try:
-        heads = anchors.read(path, AnchorKey.of(files))
-    except (StorageError, OSError, ValueError) as error:
-        detail = error.problem.detail if isinstance(error, StorageError) else f"cannot read `{path}`: {error}"
-        return Anchored("broken", wrong=detail)
-    if anchors.is_blank(path):
-        return Anchored("empty", wrong=f"the anchor `{path}` is empty")
-    return Anchored("ok", heads)
+    with closing(reader):
+        return examine(reader, anchored, run_id)
 
 
 def _lost(error: NoLedgerError, anchored: Anchored) -> Report:
@@ -81,15 +51,15 @@ def _lost(error: NoLedgerError, anchored: Anchored) -> Report:
     return Report(False, 0, 0, 0, tuple(findings.kept), anchor=anchored.status)
 
 
-def examine(connection: sqlite3.Connection, anchored: Anchored, run_id: str | None = None) -> Report:
-    """All checks on an open connection; whatever the database holds becomes a finding, never an exception."""
+def examine(reader: Reader, anchored: Anchored, run_id: str | None = None) -> Report:
+    """All checks on an open reader; whatever the ledger holds becomes a finding, never an exception."""
     findings = Findings()
-    examination = _Examination(connection, findings, anchored, run_id)
-    with one_moment(connection):
+    examination = _Examination(reader, findings, anchored, run_id)
+    with reader.one_moment():
         try:
             examination.run()
-        except UNREADABLE as error:
-            findings.add(None, None, f"the database cannot be read further: {error}")
+        except Unreadable as error:
+            findings.add(None, None, f"the database cannot be read further: {error.why}")
     walk, jumps = examination.walk, examination.jumps
     ends = walk.ends if walk else {}
     if anchored.wrong and (anchored.status == "broken" or ends):
@@ -114,28 +84,27 @@ def _tails(ends: dict[str, End], heads: Heads) -> dict[str, int]:
 
 
 class _Examination:
-    def __init__(
-        self, connection: sqlite3.Connection, findings: Findings, anchored: Anchored, run_id: str | None
-    ) -> None:
-        self._connection, self._findings, self._anchored, self._run_id = connection, findings, anchored, run_id
+    def __init__(self, reader: Reader, findings: Findings, anchored: Anchored, run_id: str | None) -> None:
+        self._reader, self._tables = reader, reader.tables
+        self._findings, self._anchored, self._run_id = findings, anchored, run_id
         self.walk: Walk | None = None
         self.jumps: list[ClockJump] = []
 
     def run(self) -> None:
-        tables = self._tables()
+        tables = self._found_tables()
         if "entries" not in tables:
             self._check_anchored_heads({})
             return
-        if self._run_id is not None and not self._has_run(self._run_id):
+        if self._run_id is not None and not self._tables.has_run(self._run_id):
             raise ReplayError(f"there is no run `{self._run_id}`", suggestion="see `agent-gate list-runs`")
         with suppress(*ODD_VALUES):  # the walk says what is wrong with them
-            self.jumps = clock_jumps(self._connection, FINDINGS_MAX)
+            self.jumps = clock_jumps(self._reader, FINDINGS_MAX)
         whole = self._run_id is None
-        contents = Contents(self._connection, self._findings, hash_now=not whole)
-        with closing(Rebuilt()) as rebuilt:
-            with closing(Erasures(self._connection)) as erasures:
+        contents = Contents(self._tables, self._findings, hash_now=not whole)
+        with closing(Rebuilt(self._tables.scratch())) as rebuilt:
+            with closing(Erasures(self._tables)) as erasures:
                 own = rebuilt if whole else None
-                self.walk = Walk(self._connection, self._findings, erasures, contents, self._run_id, own)
+                self.walk = Walk(self._tables, self._findings, erasures, contents, self._run_id, own)
                 self.walk.run()
             ends = self.walk.ends
             self._check_anchored_heads(ends)
@@ -143,28 +112,20 @@ class _Examination:
                 self._check_heads(ends, rebuilt.created)
             if whole:
                 self._check_pages()
-                SideTables(self._connection, self._findings, rebuilt).check(tables)
+                SideTables(self._tables, self._findings, rebuilt).check(tables)
         if whole and "blobs" in tables:
             contents.check_blobs()
 
-    def _tables(self) -> set[str]:
+    def _found_tables(self) -> set[str]:
         """Those that are there; whatever differs from what agent-gate makes is found here."""
-        for what in sorted(differences(self._connection)):
+        for what in self._tables.schema_findings():
             self._findings.add(None, None, what)
-        if (found := revisions(self._connection)) != HEADS:
-            self._findings.add(None, None, f"its schema says that it is {named(found)}, and ours is {named(HEADS)}")
-        rows = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {name for (name,) in rows}
+        return self._tables.names()
 
     def _check_pages(self) -> None:
         """An index that lacks a row, or has one too many, shows decisions another ledger than the chain."""
-        for (line,) in self._connection.execute(f"PRAGMA integrity_check({PAGE_FINDINGS_MAX})"):
-            if line != "ok":
-                self._findings.add(None, None, f"SQLite finds: {line}")
-
-    def _has_run(self, run_id: str) -> bool:
-        row = self._connection.execute("SELECT 1 FROM entries WHERE run_id = ?", (run_id,)).fetchone()
-        return row is not None
+        for what in self._tables.page_findings(PAGE_FINDINGS_MAX):
+            self._findings.add(None, None, what)
 
     def _check_anchored_heads(self, ends: dict[str, End]) -> None:
         """With a run, only its own chains were walked."""
@@ -175,18 +136,11 @@ class _Examination:
             if end is None or end.seq < count:
                 found = end.seq if end else 0
                 self._findings.add(project, None, f"cut short: {count} entries were anchored, {found} are there")
-            elif self._hash_at(project, count) != hash:
+            elif self._tables.hash_at(project, count) != hash:
                 self._findings.add(project, count, "it is not the entry that was anchored")
 
-    def _hash_at(self, project: str, seq: int) -> object:
-        row = self._connection.execute(
-            "SELECT hash FROM entries WHERE project = ? AND seq = ?", (project, seq)
-        ).fetchone()
-        return row[0] if row else None
-
     def _check_heads(self, ends: dict[str, End], created: dict[str, str]) -> None:
-        columns = "project, seq, hash, created_at, state_version, snapshot_id, status, initial_state, state_schema"
-        rows = {row[0]: row[1:] for row in self._connection.execute(f"SELECT {columns} FROM heads")}  # noqa: S608
+        rows = {row[0]: row[1:] for row in self._tables.rows("heads")}
         for project in sorted({*ends, *ALWAYS_THERE} - rows.keys(), key=repr):
             self._findings.add(project, None, "the project has no head")
         for project, (seq, hash, created_at, *rest) in rows.items():
@@ -219,9 +173,4 @@ class _Examination:
         """Whether a call whose body was erased made this state, after the last one that entries still tell of."""
         if not isinstance(version, int) or version <= end.state_version:
             return False
-        row = self._connection.execute(
-            "SELECT 1 FROM snapshots s JOIN entries e ON e.call_id = s.call_id AND e.project = s.project"
-            " WHERE s.snapshot_id = ? AND s.project = ? AND s.version = ? AND e.kind = 'settled' AND e.body IS NULL",
-            (snapshot_id, project, version),
-        ).fetchone()
-        return row is not None
+        return self._tables.is_erased_state(project, version, snapshot_id)

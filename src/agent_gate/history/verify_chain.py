@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,8 +12,8 @@ from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.history.rebuilt import Rebuilt
 from agent_gate.history.verify_contents import Contents
 from agent_gate.ledger.chain import GENESIS, header_bytes
-from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.codec import canonical, restore
+from agent_gate.ports.examining import StoredTables
 
 WITH_SIGNATURES = frozenset({"held", "answered", "performing", "committing", "settled", "judged", "reverted"})
 """Kinds whose body always has `signatures` at its top level."""
@@ -23,8 +22,6 @@ WITH_REFERENCES = frozenset({"settled", "performing", "committing", "run", "poli
 """Kinds whose body may name something outside the chain."""
 
 _KEY = '"signatures":'
-_OWN_BODIES = ENTRY_COLUMNS.replace("body,", "CASE WHEN run_id = :run THEN body END,", 1)
-_LAST_ID = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -45,16 +42,18 @@ class Walk:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        tables: StoredTables,
         findings: Findings,
         erasures: Erasures,
         contents: Contents,
         run_id: str | None = None,
         rebuilt: Rebuilt | None = None,
     ) -> None:
-        """`rebuilt` is told of every entry that is as it was written."""
-        """With a run, links and headers of its projects are checked in full, and bodies for its own entries."""
-        self._connection, self._findings = connection, findings
+        """`rebuilt` is told of every entry that is as it was written.
+
+        With a run, links and headers of its projects are checked in full, and bodies for its own entries.
+        """
+        self._tables, self._findings = tables, findings
         self._erasures, self._contents = erasures, contents
         self._run_id, self._rebuilt = run_id, rebuilt
         self.ends: dict[str, End] = {}
@@ -62,26 +61,11 @@ class Walk:
         self.erased = 0
 
     def run(self) -> None:
-        if self._run_id is None:
-            self._check(self._connection.execute(f"SELECT {ENTRY_COLUMNS} FROM entries ORDER BY id"))  # noqa: S608
-            return
-        self._check(
-            self._connection.execute(
-                f"SELECT {_OWN_BODIES} FROM entries"  # noqa: S608
-                " WHERE +project IN (SELECT project FROM entries WHERE run_id = :run) ORDER BY id",
-                {"run": self._run_id},
-            )
-        )
+        self._check(self._tables.entries(self._run_id))
 
     def run_between(self, project: str, first_id: int, last_id: int | None) -> None:
         """Along one project's chain between two places of the table, or to its end; `ends` says where it begins."""
-        self._check(
-            self._connection.execute(
-                f"SELECT {_OWN_BODIES} FROM entries"  # noqa: S608
-                " WHERE id BETWEEN :first AND :last AND +project = :project ORDER BY id",
-                {"run": self._run_id, "first": first_id, "last": last_id or _LAST_ID, "project": project},
-            )
-        )
+        self._check(self._tables.entries_between(self._run_id, project, first_id, last_id))
 
     def _check(self, rows: Iterable[tuple[Any, ...]]) -> None:
         ends, run, rebuilt = self.ends, self._run_id, self._rebuilt

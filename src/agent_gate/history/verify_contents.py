@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from hashlib import sha256
 from typing import Any
 
 from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.model.codec import restore
 from agent_gate.model.record import output_blob, undo_blob
+from agent_gate.ports.examining import StoredTables
 
 _OWNED = {
     output_blob(""): ("output_hash", "the call's result", ("settled",)),
@@ -28,8 +28,8 @@ _decode_one = json.JSONDecoder().raw_decode
 class Contents:
     """Follows what entries name. In a check of the whole ledger, every blob is then hashed once, by `check_blobs`."""
 
-    def __init__(self, connection: sqlite3.Connection, findings: Findings, *, hash_now: bool) -> None:
-        self._connection, self._findings, self._hash_now = connection, findings, hash_now
+    def __init__(self, tables: StoredTables, findings: Findings, *, hash_now: bool) -> None:
+        self._tables, self._findings, self._hash_now = tables, findings, hash_now
 
     def check_settled(self, project: str, seq: int, call_id: str | None, body: str) -> dict[str, Any] | None:
         """The body's fields, if it settled a new state."""
@@ -63,9 +63,7 @@ class Contents:
 
     def _check_snapshot(self, project: str, seq: int, call_id: str | None, fields: dict[str, Any]) -> None:
         document_hash = fields["state_hash"]
-        row = self._connection.execute(
-            "SELECT project, version, call_id, document FROM snapshots WHERE snapshot_id = ?", (fields["snapshot_id"],)
-        ).fetchone()
+        row = self._tables.snapshot(fields["snapshot_id"])
         if row is None:
             self._findings.add(project, seq, f"its snapshot `{fields['snapshot_id']}` is missing")
         elif row != (project, fields["state_version"], call_id, document_hash):
@@ -74,16 +72,19 @@ class Contents:
             self._check_blob(project, seq, document_hash, document_hash, "the state's document")
 
     def _check_blob(self, project: str, seq: int, name: str, content_hash: str, what: str) -> None:
-        column = "data" if self._hash_now else "1"
-        row = self._connection.execute(f"SELECT {column} FROM blobs WHERE hash = ?", (name,)).fetchone()  # noqa: S608
+        if not self._hash_now:
+            if not self._tables.has_blob(name):
+                self._findings.add(project, seq, f"{what} is missing")
+            return
+        row = self._tables.blob(name)
         if row is None:
             self._findings.add(project, seq, f"{what} is missing")
-        elif self._hash_now and not _is_content(row[0], content_hash):
+        elif not _is_content(row[0], content_hash):
             self._findings.add(project, seq, f"{what} is not the one that was recorded")
 
     def check_blobs(self) -> None:
         """Every blob holds what its name, or the call that it belongs to, says."""
-        for name, data in self._connection.execute("SELECT hash, data FROM blobs"):
+        for name, data in self._tables.rows("blobs"):
             if not isinstance(name, str):
                 self._findings.add(None, None, "the name of a blob is not a text")
                 continue
@@ -96,10 +97,7 @@ class Contents:
                 self._findings.add(None, None, f"blob `{name}` does not hold what its name says")
 
     def _check_owner(self, call_id: str, data: object, key: str, what: str, kinds: tuple[str, ...]) -> None:
-        row = self._connection.execute(
-            "SELECT project, seq, body FROM entries WHERE call_id = ? AND kind IN (?, ?) ORDER BY seq DESC",
-            (call_id, kinds[0], kinds[-1]),
-        ).fetchone()
+        row = self._tables.last_entry(call_id, kinds)
         if row is None:
             self._findings.add(None, None, f"{what} `{call_id[:80]}` is there, but no entry of it")
         elif row[2] is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
@@ -11,11 +10,11 @@ import orjson
 
 from agent_gate.history.findings import ODD_VALUES, Findings
 from agent_gate.history.rebuilt import Asked, Place, Rebuilt, work_of
-from agent_gate.ledger.sqlite import backing, side_tables
-from agent_gate.ledger.sqlite.rows import question_of
-from agent_gate.model.approval import Question
+from agent_gate.model.approval import Question, question_of
 from agent_gate.model.moment import iso
+from agent_gate.ports.examining import COLUMNS, Row, StoredTables
 
+COUNTING_ERROR_MAX = 1e-6
 ADDED, REMOVED, BARE, ALL = "a row more", "a row less", "a row without a question", "everything"
 
 UNCOVERED: Mapping[tuple[str, str], str] = {
@@ -39,8 +38,8 @@ UNCOVERED: Mapping[tuple[str, str], str] = {
 class SideTables:
     """Streams over each table once; what it needs of an entry it finds by an index, which was checked before."""
 
-    def __init__(self, connection: sqlite3.Connection, findings: Findings, rebuilt: Rebuilt) -> None:
-        self._connection, self._findings, self._rebuilt = connection, findings, rebuilt
+    def __init__(self, tables: StoredTables, findings: Findings, rebuilt: Rebuilt) -> None:
+        self._tables, self._findings, self._rebuilt = tables, findings, rebuilt
 
     def check(self, tables: set[str]) -> None:
         checks: Mapping[str, Callable[[], None]] = {
@@ -67,15 +66,13 @@ class SideTables:
         self._findings.add(project, None, what)
 
     def _body(self, place: Place) -> Mapping[str, Any]:
-        row = self._connection.execute(
-            "SELECT body FROM entries WHERE project = ? AND seq = ?", (place.project, place.seq)
-        ).fetchone()
-        found: Mapping[str, Any] = orjson.loads(row[0]) if row and row[0] else {}
+        body = self._tables.body_at(place.project, place.seq)
+        found: Mapping[str, Any] = orjson.loads(body) if body else {}
         return found
 
     def _check_open_work(self) -> None:
         wanted = dict(self._rebuilt.open_work)
-        for id, kind, project, instance in self._rows("SELECT id, kind, project, instance FROM open_work"):
+        for id, kind, project, instance in self._tables.rows("open_work"):
             told = wanted.pop(id, None)
             if told is None:
                 self._add(f"{kind} `{id}` is noted as open, and no entry says so", project)
@@ -86,14 +83,14 @@ class SideTables:
 
     def _check_questions(self) -> None:
         wanted = dict(self._rebuilt.questions)
-        columns = ", ".join(_QUESTION)
-        for row in self._rows(f"SELECT {columns} FROM pending_requests WHERE question IS NOT NULL"):  # noqa: S608
-            fields = dict(zip(_QUESTION, row, strict=True))
+        columns = COLUMNS["pending_requests"]
+        for row in self._tables.rows("pending_requests"):
+            fields = dict(zip(columns, row, strict=True))
             call_id, project = fields["call_id"], fields["project"]
             asked = wanted.pop(call_id, None)
             if asked is None:
                 self._add(f"a question about call `{call_id}` is open that no entry put", project)
-            elif not backing.is_as_put(self._connection, call_id):
+            elif not self._tables.is_as_put(call_id):
                 self._add(f"the question about call `{call_id}` is not the one that was put", project)
             else:
                 self._check_columns(asked, fields)
@@ -102,9 +99,7 @@ class SideTables:
 
     def _check_columns(self, asked: Asked, fields: Mapping[str, Any]) -> None:
         question, put = question_of(fields["question"]), self._body(asked.put)
-        resolution, approved_by = backing.answers(
-            self._connection, question.call_id, question.nonce, question.approvers_required
-        )
+        resolution, approved_by = self._tables.answers(question.call_id, question.nonce, question.approvers_required)
         wanted = _columns_of(question) | {"instance": self._body(asked.held).get("instance")}
         if "work" not in put:  # an earlier release kept these of a first question that another took the place of
             del wanted["created_at"], wanted["instance"]
@@ -117,24 +112,21 @@ class SideTables:
 
     def _check_grants(self) -> None:
         rows = 0
-        for *row, revoked_at in self._rows(f"SELECT {side_tables.GRANT_COLUMNS}, revoked_at FROM grants"):  # noqa: S608
+        for grant, revoked_at in self._tables.grants():
             rows += 1
-            grant = side_tables.grant_of(row)
-            standing = backing.status_of(self._connection, grant)
-            if standing is None:
+            status = self._tables.grant_status(grant)
+            if status is None:
                 self._add(f"grant `{grant.grant_id}` is there, and no entry says that a person gave it", grant.project)
-            elif (grant.uses_left, revoked_at) != standing:
+            elif (grant.uses_left, revoked_at) != status:
                 self._add(f"what is left of grant `{grant.grant_id}` is not what its entries say", grant.project)
         if rows < self._rebuilt.grants:
             self._add(f"{self._rebuilt.grants - rows} of the grants that people gave are gone")
 
     def _check_requests(self) -> None:
         told = 0
-        schema = self._connection.execute("SELECT max(id) FROM entries WHERE kind = 'schema'").fetchone()[0] or 0
-        for agent_id, request_id, call_id, input_hash in self._rows("SELECT * FROM requests"):
-            first = self._connection.execute(
-                "SELECT id, agent_id, request_id, body FROM entries WHERE call_id = ? ORDER BY id LIMIT 1", (call_id,)
-            ).fetchone()
+        schema = self._tables.last_schema_id()
+        for agent_id, request_id, call_id, input_hash in self._tables.rows("requests"):
+            first = self._tables.first_entry(call_id)
             if first is None or first[1:3] != (agent_id, request_id):
                 self._add(f"request `{request_id}` of agent `{agent_id}` is noted, and no entry tells of it")
                 continue
@@ -146,17 +138,15 @@ class SideTables:
             self._add(f"{self._rebuilt.claims - told} requests that were made are not noted any more")
 
     def _check_counters(self) -> None:
-        wanted = self._rebuilt.tables.execute("SELECT * FROM counters ORDER BY project, scope, bucket")
-        found = self._rows("SELECT * FROM counters ORDER BY project, scope, bucket")
-        for key, (row, told) in _side_by_side(found, iter(wanted), 3):
-            if row is None or told is None or abs(row[0] - told[0]) > backing.COUNTING_ERROR_MAX:
+        found, wanted = self._tables.rows("counters"), self._rebuilt.tables.rows("counters")
+        for key, (row, told) in _side_by_side(found, wanted, 3):
+            if row is None or told is None or abs(row[0] - told[0]) > COUNTING_ERROR_MAX:
                 self._add(f"the count `{key[1]}` is not what its entries add up to", key[0])
 
     def _check_refusals(self) -> None:
         """What was erased took refusals of the same signature with it."""
-        wanted = self._rebuilt.tables.execute("SELECT * FROM refusals ORDER BY project, signature")
-        found = self._rows("SELECT * FROM refusals ORDER BY project, signature")
-        for (project, _), (row, told) in _side_by_side(found, iter(wanted), 2):
+        found, wanted = self._tables.rows("refusals"), self._rebuilt.tables.rows("refusals")
+        for (project, _), (row, told) in _side_by_side(found, wanted, 2):
             if row is None and told is not None and told[0] <= self._rebuilt.erased_at.get(project, ""):
                 continue
             if row != told:
@@ -164,8 +154,7 @@ class SideTables:
 
     def _check_outbox(self) -> None:
         wanted = dict(self._rebuilt.effects)
-        rows = self._rows("SELECT effect_id, project, call_id, tool, instance, payload FROM outbox")
-        for effect_id, *row, payload in rows:
+        for effect_id, *row, payload in self._tables.rows("outbox"):
             if wanted.pop(effect_id, None) != (*row, sha256(payload.encode()).hexdigest()):
                 self._add(f"effect `{effect_id}` waits, and its entries say otherwise", row[0])
         for effect_id, told in wanted.items():
@@ -173,7 +162,7 @@ class SideTables:
 
     def _check_contacts(self) -> None:
         wanted = dict(self._rebuilt.contacts)
-        for key, value, updated_at in self._rows("SELECT key, value, updated_at FROM contact_info"):
+        for key, value, updated_at in self._tables.rows("contact_info"):
             at, hash = wanted.pop(key, ("", None))
             if at != updated_at or hash not in (None, sha256(value).hexdigest()):
                 self._add(f"contact info `{key}` is not what was last set")
@@ -182,40 +171,18 @@ class SideTables:
 
     def _check_snapshots(self) -> None:
         """That each entry's snapshot is there was seen on the walk."""
-        rows = self._rows(
-            "SELECT s.snapshot_id, s.project, e.at IS s.at, e.body, s.version FROM snapshots s LEFT JOIN entries e"
-            " ON e.call_id = s.call_id AND e.kind = 'settled' AND e.project = s.project"
-        )
-        for snapshot_id, project, is_its_moment, body, version in rows:
+        for snapshot_id, project, is_its_moment, body, version in self._tables.snapshots_with_calls():
             told = orjson.loads(body) if body is not None else {"snapshot_id": snapshot_id, "state_version": version}
             if not is_its_moment or (told.get("snapshot_id"), told.get("state_version")) != (snapshot_id, version):
                 self._add(f"snapshot `{snapshot_id}` is not one that an entry tells of", project)
 
     def _check_results(self) -> None:
-        rows = self._rows(
-            "SELECT w.call_id, w.agent_id FROM waiting_results w WHERE NOT EXISTS (SELECT 1 FROM entries e"
-            " WHERE e.call_id = w.call_id AND e.agent_id = w.agent_id AND e.request_id IS w.request_id"
-            " AND e.kind IN ('settled', 'judged'))"
-        )
-        for call_id, agent_id in rows:
+        for call_id, agent_id in self._tables.results_of_others():
             self._add(f"the outcome of call `{call_id}` waits for agent `{agent_id}`, whose call it is not")
 
     def _check_messages(self) -> None:
-        rows = self._rows(
-            "SELECT m.call_id FROM question_messages m"
-            " WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.call_id = m.call_id AND e.kind = 'held')"
-        )
-        for (call_id,) in rows:
+        for (call_id,) in self._tables.messages_about_nothing():
             self._add(f"a message is noted about call `{call_id}`, about which nobody was asked")
-
-    def _rows(self, sql: str) -> Iterator[Any]:
-        return iter(self._connection.execute(sql))
-
-
-_QUESTION = (
-    "call_id", "request_id", "project", "agent_id", "tool_name", "args", "signature", "created_at", "expires_at",
-    "question", "nonce", "approvers_required", "approved_by", "resolution", "instance", "boot", "ends_at",
-)  # fmt: skip
 
 
 def _columns_of(question: Question) -> dict[str, Any]:
@@ -233,9 +200,6 @@ def _columns_of(question: Question) -> dict[str, Any]:
         "boot": question.boot or None,
         "ends_at": question.ends_at if question.boot else None,
     }
-
-
-Row = tuple[Any, ...]
 
 
 def _side_by_side(

@@ -16,15 +16,13 @@ import orjson
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from agent_gate.ledger.sqlite.files import LedgerFiles, open_private, read_or_make, sync_directory
+from agent_gate.ledger.files import LedgerFiles, open_private, read_or_make, sync_directory
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANCHOR_COMPACT_BYTES, ANCHOR_SYNC_INTERVAL_S
+from agent_gate.ports.examining import Anchored, Heads
 from agent_gate.system.regular_files import open_regular
 
 LINE_BYTES_MAX = 1_048_576
-
-Heads = dict[str, tuple[int, bytes]]
-"""project → (count of entries, hash of the last)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +200,24 @@ def read(path: Path, key: AnchorKey) -> Heads:
             if count >= heads.get(project, (0, b""))[0]:
                 heads[project] = (count, bytes.fromhex(hash_hex))
     return heads
+
+
+def examine(files: LedgerFiles, path: Path) -> Anchored:
+    """Read the anchor at `path`, which may be a copy that was kept elsewhere, and say what is wrong with it."""
+    if not path.is_file():
+        if path != files.anchor:
+            raise StorageError(f"there is no anchor at `{path}`", code=5001, suggestion="name the copy you kept")
+        return Anchored("missing", wrong=f"the anchor `{path}` is missing")
+    if not files.anchor_key.is_file():
+        return Anchored("no_key", wrong=f"the anchor's key `{files.anchor_key}` is missing")
+    try:
+        heads = read(path, AnchorKey.of(files))
+    except (StorageError, OSError, ValueError) as error:
+        detail = error.problem.detail if isinstance(error, StorageError) else f"cannot read `{path}`: {error}"
+        return Anchored("broken", wrong=detail)
+    if is_blank(path):
+        return Anchored("empty", wrong=f"the anchor `{path}` is empty")
+    return Anchored("ok", heads)
 
 
 def is_blank(path: Path) -> bool:

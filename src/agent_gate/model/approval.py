@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import orjson
 
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
 from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json
 from agent_gate.model.ungranted import why_ungranted
-
-if TYPE_CHECKING:
-    pass
-
 
 WRITTEN = "wrote"
 """Stands beside the arguments of a call whose changes are made ready and wait."""
@@ -128,3 +126,25 @@ class Answer:
     note: str = ""
     grant: GrantTerms | None = None
     """Also let the same call pass again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BareRequest:
+    """A pending request of the core-engine document's as it is stored."""
+
+    call_id: str
+    request_id: str
+    tool_name: str
+    args: Mapping[str, Json]
+    signature: str
+    created_at: float
+    expires_at: float
+
+
+def question_of(text: str) -> Question:
+    """The question that was stored as this JSON."""
+    fields = orjson.loads(text)
+    for name in ("signatures", "sensitive", "approver_roles"):
+        fields[name] = tuple(fields[name])
+    fields["reasons"] = tuple(fields["reasons"])
+    return Question(**fields)

@@ -150,6 +150,10 @@ MESSAGE_LOOK_INTERVAL_S, MESSAGE_LOOK_AGAIN_S = 0.5, 10.0
 """Between two looks at what a messenger shows: at least, and at most."""
 MESSAGE_SETTLE_S = 5.0
 """Seconds that a messenger that ends waits for the message that is on its way."""
+MESSAGE_PLACE_AGAIN_S = 30.0
+"""Seconds for which a place, such as a phone, is left alone after it has refused a message."""
+MESSAGE_OVERDUE_S = 120.0
+"""Seconds after a deadline in which an answer that was given before it may still be on its way into the ledger."""
 
 TELEGRAM_TEXT_UNITS_MAX = 4_096
 """Of one message, in UTF-16 units; Telegram takes no more."""
@@ -166,8 +170,6 @@ TELEGRAM_RESENT_MAX = 10
 """Questions that `/pending` shows again."""
 TELEGRAM_POLL_S = 25
 TELEGRAM_TIMEOUT_S = 10.0
-TELEGRAM_OVERDUE_S = 120.0
-"""Seconds after a deadline in which an answer that was given before it may still be on its way into the ledger."""
 TELEGRAM_COMMAND_AGE_S_MAX = 300.0
 """An older command was meant for a gate that was not there to hear it."""
 
@@ -270,8 +272,9 @@ NOTE_CHARS_MAX = 1_000
 """Characters that a person writes to an answer, or as the reason of a pause."""
 ACKNOWLEDGED_MAX = 1_000
 """Results, in one request."""
+READERS_MAX = 8
+"""Handles by which a server looks back; the HTTP API works on at most the next number of questions at once."""
 READS_AT_ONCE_MAX = 4
-"""Questions about the past that the HTTP API works on."""
 READS_WAITING_MAX = 200
 READ_S = 10.0
 """One that takes longer is broken off."""
@@ -393,8 +396,6 @@ HOME_QUESTIONS_MAX = 20
 """Open ones on phones at a time; the rest follow as these end, and are at every other door meanwhile."""
 HOME_PRESSES_MAX = 100
 """Of buttons, that wait to be looked at; what comes beyond that is turned away."""
-HOME_PHONE_AGAIN_S = 30.0
-"""Seconds for which a phone is left alone after Home Assistant has refused to write to it."""
 HOME_SNAPSHOT_ROWS_MAX = 200
 HOME_SNAPSHOT_BYTES_MAX = 1_048_576
 """Of one commit while the home is kept, so that calls that are recorded meanwhile hardly wait."""

@@ -13,9 +13,9 @@ from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, compact
-from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
+from agent_gate.model.project import ProjectState
 from agent_gate.model.schema import arguments_named, without_nulls
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
 from agent_gate.model.tool import Json, ToolDeclaration

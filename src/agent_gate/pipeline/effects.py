@@ -7,11 +7,12 @@ import logging
 from typing import Any
 
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import GateError, Problem, StorageError
 from agent_gate.model.limits import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
+from agent_gate.model.work import EndEffect, Work
 from agent_gate.ports import Clock, Ids, Ledger, Prepared
 
 _log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Effects:
             "error" if problem else "success",
         )
         try:
-            await self._ledger.commit(Work(call.request.project, (draft,), outbox_done=effect_id))
+            await self._ledger.commit(Work(call.request.project, (draft,), (EndEffect(effect_id),)))
         except StorageError as error:
             _log.warning("how the effect of call %s ended could not be recorded: %s", call.call_id, error)
 

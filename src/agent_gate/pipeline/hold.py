@@ -12,19 +12,8 @@ from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import (
-    GATE_PROJECT,
-    Applied,
-    Claim,
-    Committed,
-    Draft,
-    Entry,
-    GiveGrant,
-    NotPending,
-    Resolve,
-    UseGrant,
-    Work,
-)
+from agent_gate.model.committed import Applied, Committed, NotPending
+from agent_gate.model.entry import GATE_PROJECT, Draft, Entry
 from agent_gate.model.errors import Problem
 from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
@@ -32,6 +21,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.record_people import granted, refused_answer, used
 from agent_gate.model.ungranted import why_ungranted
 from agent_gate.model.verdict import Verdict
+from agent_gate.model.work import Claim, GiveGrant, Hold, Resolve, TakeOver, UseGrant, Work
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
 
 _log = logging.getLogger(__name__)
@@ -106,16 +96,14 @@ class Holder:
         return Work(
             question.project,
             (draft,),
+            (*(() if earlier or claim is None else (claim,)), *charges, Hold(question)),
             must_be_open=True,
-            claim=None if earlier else claim,
-            charges=charges,
-            holds=question,
         )
 
     async def take_over(self, question: Question, earlier: Sequence[Entry], gone: str) -> Committed:
         """Hold a call whose process is gone; the question, its answer if there is one and its deadline stay."""
         draft = record.taken_over(question, earlier, self._clock.now(), self._ledger.instance, self._ids.salt())
-        work = Work(question.project, (draft,), takes_over=(question.call_id, gone))
+        work = Work(question.project, (draft,), (TakeOver(question.call_id, gone),))
         return await self._ledger.commit(work)
 
     async def _too_many(self, call: BoundCall) -> Problem | None:
@@ -278,11 +266,9 @@ class Holder:
         drafts: tuple[Draft, ...] = (record.answered(question, how, by, at, note, self._ids.salt()),)
         resolve = Resolve(question.call_id, question.nonce, at, how, by, in_time=True)
         if grant is None:
-            return await self._ledger.commit(Work(question.project, drafts, resolves=resolve))
+            return await self._ledger.commit(Work(question.project, drafts, (resolve,)))
         drafts += (granted(grant, self._ids.salt()),)
-        return await self._ledger.commit(
-            Work(question.project, drafts, resolves=resolve, side_tables=(GiveGrant(grant),))
-        )
+        return await self._ledger.commit(Work(question.project, drafts, (resolve, GiveGrant(grant))))
 
 
 async def _told(news: Awaitable[None], question: Question) -> None:

@@ -16,9 +16,9 @@ from agent_gate.model import record
 from agent_gate.model.call import BoundCall
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import CodecError, canonical, compact, sha256_hex, weight
+from agent_gate.model.committed import Committed
 from agent_gate.model.differences import difference
 from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.entry import Claim, Committed, ProjectState, SideTableChange, StateRef, Work
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import (
     OUTPUT_BYTES_MAX,
@@ -28,10 +28,12 @@ from agent_gate.model.limits import (
     TRANSITION_TIMEOUT_S,
 )
 from agent_gate.model.outcome import SUCCESS, Status
+from agent_gate.model.project import ProjectState, StateRef
 from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
+from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
 from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, Prepared, Proposal
 from agent_gate.toolkit.threads import TRANSITIONS
@@ -80,7 +82,7 @@ class Performer:
         started_at: float | None,
         kept: bytes | None = None,
         resolution: Mapping[str, str] | None = None,
-        side_tables: tuple[SideTableChange, ...] = (),
+        side_tables: tuple[Change, ...] = (),
         stands_on: StateRef | None = None,
     ) -> Awaitable[Committed]:
         """Write the intent, with what was kept to undo the act, and reserve what the act will count against.
@@ -91,19 +93,14 @@ class Performer:
         kept_hash = None if kept is None else sha256_hex(kept)
         instance, salt = self._ledger.instance, self._ids.salt()
         draft = record.performing(call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution)
+        changes: list[Change] = [] if claim is None else [claim]
+        if prepared.undoes is not None:
+            changes.append(Undo(prepared.undoes))
+        changes += (*side_tables, *charges, Open("call", call.call_id))
+        if kept is not None:
+            changes.append(KeepBlob(record.undo_blob(call.call_id), kept))
         return self._ledger.commit(
-            Work(
-                call.request.project,
-                (draft,),
-                must_be_open=True,
-                claim=claim,
-                opens=("call", call.call_id),
-                charges=charges,
-                stands_on=stands_on,
-                blobs=() if kept is None else ((record.undo_blob(call.call_id), kept),),
-                side_tables=side_tables,
-                undoes=prepared.undoes,
-            )
+            Work(call.request.project, (draft,), tuple(changes), must_be_open=True, stands_on=stands_on)
         )
 
     def act(self, prepared: Prepared) -> Awaitable[Ending | Proposal]:
@@ -135,8 +132,8 @@ class Performer:
             self._ids.salt(),
             proposal.failure,
         )
-        undo = (record.undo_blob(call.call_id), journal)
-        return await self._ledger.commit(Work(call.request.project, (draft,), must_be_open=True, blobs=(undo,)))
+        undo = KeepBlob(record.undo_blob(call.call_id), journal)
+        return await self._ledger.commit(Work(call.request.project, (draft,), (undo,), must_be_open=True))
 
     async def _within_time(
         self,

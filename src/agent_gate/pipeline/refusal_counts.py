@@ -6,9 +6,10 @@ import asyncio
 from collections import Counter
 
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, Work
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Work
 from agent_gate.ports import Clock, Ids, Ledger
 
 SUMMARY_INTERVAL_S = 1.0

@@ -10,22 +10,15 @@ from agent_gate.model import record
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
+from agent_gate.model.committed import Committed
 from agent_gate.model.ending import Ending, NextState
-from agent_gate.model.entry import (
-    GATE_PROJECT,
-    Claim,
-    Committed,
-    Draft,
-    OutboxRow,
-    SideTableChange,
-    StateChange,
-    StateRef,
-    Work,
-)
+from agent_gate.model.entry import GATE_PROJECT, Draft
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import SUCCESS, Outcome, Status
+from agent_gate.model.project import StateRef
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.model.work import Change, Claim, Close, KeepBlob, QueueEffect, Release, StateChange, Undo, Unhold, Work
 from agent_gate.policy.limits import outstanding
 from agent_gate.ports import Clock, Ids, Ledger, Prepared
 
@@ -45,7 +38,7 @@ class Settler:
         held: bool,
         reserved: tuple[Charge, ...],
         resolution: Mapping[str, str] | None,
-        side_tables: tuple[SideTableChange, ...],
+        side_tables: tuple[Change, ...],
         stands_on: StateRef | None,
     ) -> tuple[Outcome, Awaitable[Committed], str | None]:
         """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox.
@@ -70,31 +63,33 @@ class Settler:
             resolution,
             state.document_hash if state else None,
         )
-        blobs: tuple[tuple[str, bytes], ...] = ()
-        if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
-            blobs = ((record.output_blob(call.call_id), output.encoded),)
-        outbox = self._outbox(prepared, outcome) if prepared.registered.post_execution else ()
+        effect = self._effect(prepared, outcome) if prepared.registered.post_execution else None
         drafts: tuple[Draft, ...] = (draft,)
         if prepared.registered.reverts and outcome.status is Status.SUCCESS:
             drafts = (draft, record.reverted(call, outcome, self._ids.salt()))
-        charges = prepared.charges if ending.acted and not opened else ()
-        work = Work(
-            call.request.project,
-            drafts,
-            must_be_open=ending.acted and not opened,
-            claim=claim if first else None,
-            closes=call.call_id if opened else None,
-            charges=outstanding(charges, reserved) if charges else (),
-            releases=() if ending.acted else reserved,
-            stands_on=stands_on,
-            state=state,
-            unholds=call.call_id if held else None,
-            outbox=outbox,
-            blobs=blobs,
-            side_tables=side_tables,
-            undoes=prepared.undoes if ending.acted and not opened else None,
-        )
-        return outcome, self._ledger.commit(work), outbox[0].effect_id if outbox else None
+        counts_now = ending.acted and not opened
+        changes: list[Change] = []
+        if first and claim is not None:
+            changes.append(claim)
+        if opened:
+            changes.append(Close(call.call_id))
+        if counts_now and prepared.undoes is not None:
+            changes.append(Undo(prepared.undoes))
+        changes += side_tables
+        if counts_now and prepared.charges:
+            changes += outstanding(prepared.charges, reserved)
+        if not ending.acted:
+            changes += map(Release, reserved)
+        if state is not None:
+            changes.append(state)
+        if held:
+            changes.append(Unhold(call.call_id))
+        if effect is not None:
+            changes.append(effect)
+        if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
+            changes.append(KeepBlob(record.output_blob(call.call_id), output.encoded))
+        work = Work(call.request.project, drafts, tuple(changes), must_be_open=counts_now, stands_on=stands_on)
+        return outcome, self._ledger.commit(work), effect.effect_id if effect else None
 
     def _state_change(self, new: NextState) -> StateChange:
         return StateChange(self._ids.new(), new.document, new.hash, new.value)
@@ -129,11 +124,11 @@ class Settler:
             snapshot_id=state.snapshot_id if state else None,
         )
 
-    def _outbox(self, prepared: Prepared, outcome: Outcome) -> tuple[OutboxRow, ...]:
+    def _effect(self, prepared: Prepared, outcome: Outcome) -> QueueEffect | None:
         if outcome.status is not Status.SUCCESS:
-            return ()
+            return None
         call = prepared.call
-        return (OutboxRow(self._ids.new(), call.call_id, call.request.tool, canonical(outcome.to_json())),)
+        return QueueEffect(self._ids.new(), call.call_id, call.request.tool, canonical(outcome.to_json()))
 
     async def settle_unbound(
         self,
@@ -147,15 +142,17 @@ class Settler:
         claim: Claim | None = None,
         held: bool = False,
         reserved: tuple[Charge, ...] = (),
-        side_tables: tuple[SideTableChange, ...] = (),
+        side_tables: tuple[Change, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
         outcome = self.refusal(request, call_id, problem, started_at, args)
         draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
         project = request.project if admitted else GATE_PROJECT
-        unholds = call_id if held else None
-        work = Work(project, (draft,), claim=claim, unholds=unholds, releases=reserved, side_tables=side_tables)
-        return outcome, await self._ledger.commit(work)
+        changes: list[Change] = [] if claim is None else [claim]
+        changes += (*side_tables, *map(Release, reserved))
+        if held:
+            changes.append(Unhold(call_id))
+        return outcome, await self._ledger.commit(Work(project, (draft,), tuple(changes)))
 
     def refusal(
         self,

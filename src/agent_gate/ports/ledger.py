@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from agent_gate.model.approval import Question
+from agent_gate.model.approval import BareRequest, Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import BareRequest, Committed, EntityRow, Entry, ProjectHead, ProjectState, Work
+from agent_gate.model.committed import Committed
+from agent_gate.model.entity_change import EntityRow
+from agent_gate.model.entry import Entry
 from agent_gate.model.grant import Grant
+from agent_gate.model.project import ProjectHead, ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
+from agent_gate.model.work import Work
 from agent_gate.ports.surroundings import Clock
+
+if TYPE_CHECKING:
+    from agent_gate.ports.storage import Storage
 
 
 class LedgerFigures(Struct, frozen=True):
@@ -33,6 +40,11 @@ class Append(Protocol):
 
     @property
     def instance(self) -> str: ...
+
+    @property
+    def storage(self) -> Storage:
+        """Where it is kept: looking back opens readers there, beside the writer."""
+        ...
 
     def figures(self) -> LedgerFigures: ...
 

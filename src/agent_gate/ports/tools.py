@@ -12,9 +12,9 @@ from msgspec import Struct
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.change import FileChange
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import ProjectState
 from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.outcome import Outcome
+from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json, ToolDeclaration
 
 if TYPE_CHECKING:  # 60 ms that who only reads the ledger does not pay

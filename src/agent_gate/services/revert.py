@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import restore, sha256_hex
-from agent_gate.model.entry import INITIAL_SNAPSHOT, Entry
+from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError, StorageError, ToolError
 from agent_gate.model.limits import UNDO_ROW_MAX
 from agent_gate.model.outcome import Outcome
+from agent_gate.model.project import INITIAL_SNAPSHOT
 from agent_gate.model.record import outcome_of, output_blob, undo_blob
 from agent_gate.model.taking_back import Drifted, taken_back
 from agent_gate.model.tool import Json, ToolDeclaration

@@ -31,8 +31,6 @@ def acts() -> list[str]:
 @pytest.fixture(autouse=True)
 def _looks_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
-    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_INTERVAL_S", 0.01)
-    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.05)
 
 
 @pytest.fixture

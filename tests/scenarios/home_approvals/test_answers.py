@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import HomeApproverConfig
-from agent_gate.doors.home_assistant.actions import Seals, Verb
-from agent_gate.doors.home_assistant.phones import Phone
+from agent_gate.doors.messengers.phones.actions import action_of as spelt
+from agent_gate.doors.messengers.phones.phones import Phone
+from agent_gate.doors.messengers.seal import Seals, Verb
 from agent_gate.doors.shapes import digest
 from agent_gate.simulated_home import Running
 from tests.gates import ANNA, BOB, HandClock, entries, sender, soon, until
@@ -151,8 +152,9 @@ async def test_what_cannot_be_shown_in_full_cannot_be_approved_on_a_phone(people
     assert "can only be denied here. Read and answer it in the console" in shown.message
     found = await people.gate.ledger.question(call_id)
     assert found is not None
-    seals = Seals(people.gate.secrets.keyed_hash)
-    people.home.act_on_notification(seals.action(Verb.ALLOW, call_id, digest(found[0]), Phone(ANNA, PIXEL)))
+    seals = Seals(people.gate.secrets.keyed_hash, "home_assistant")
+    sealed = seals.sealed(Verb.ALLOW, call_id, digest(found[0]), Phone(ANNA, PIXEL).holder)
+    people.home.act_on_notification(spelt(sealed))
     await people.turned_away()
     assert await people.is_open(call_id)
     people.press(shown, "Deny")
@@ -164,7 +166,7 @@ async def test_a_question_that_was_changed_behind_the_gates_back_is_taken_off_an
     people: AtHome, acts: list[str]
 ) -> None:
     call_id, shown = await people.ask("pay 1")
-    with closing(sqlite3.connect(people.context.db)) as connection, connection:
+    with closing(sqlite3.connect(people.context.gate.ledger.storage.path)) as connection, connection:
         connection.execute(
             "UPDATE pending_requests SET question = replace(question, 'pay 1', 'pay 9'),"
             " args = replace(args, 'pay 1', 'pay 9') WHERE call_id = ?",

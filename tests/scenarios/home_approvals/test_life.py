@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from agent_gate.config import HomeApproverConfig
 from agent_gate.simulated_home import Running
 from tests.gates import ANNA, HandClock, rows, sender, until
@@ -84,17 +82,17 @@ async def test_a_person_may_have_two_phones(tmp_path: Path, running: Running, ac
 
 
 async def test_questions_for_which_there_is_no_room_follow_as_others_end(
-    people: AtHome, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, running: Running, clock: HandClock
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.home_assistant.board.HOME_QUESTIONS_MAX", 2)
-    first, _ = await people.ask("1")
-    await people.ask("2")
-    third = (await people.call({"text": "3"}, wait=False)).call_id
-    await until(lambda: people.approvals._board.left_out)
-    assert len(people.shown()) == 2
-    await people.context.approvals.answer(first, approve=False, by=ANNA)
-    await people.notification(third)
-    assert len(people.shown()) == 2
+    async with at_home(tmp_path, running, sender([]), clock=clock, limits={"questions_max": 2}) as people:
+        first, _ = await people.ask("1")
+        await people.ask("2")
+        third = (await people.call({"text": "3"}, wait=False)).call_id
+        await until(lambda: people.approvals.board.left_out)
+        assert len(people.shown()) == 2
+        await people.context.approvals.answer(first, approve=False, by=ANNA)
+        await people.notification(third)
+        assert len(people.shown()) == 2
 
 
 async def test_a_phone_is_told_when_it_may_forget_by_itself(people: AtHome) -> None:

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import HomeApproverConfig
-from agent_gate.model.entry import Work
 from agent_gate.model.errors import StorageError
+from agent_gate.model.work import Work
 from agent_gate.simulated_home import Running
 from agent_gate.simulated_home.faults import Unsupported
 from agent_gate.simulated_home.services import Call
-from tests.gates import sender, soon, until
+from tests.chats import QUICK
+from tests.gates import HandClock, sender, soon, until
 from tests.phones import GUEST, PIXEL, AtHome, at_home, home_config
-
-BOARD_PAUSE = "agent_gate.doors.home_assistant.board.HOME_PHONE_AGAIN_S"
 
 
 async def test_a_question_that_is_asked_while_the_home_is_away_is_shown_when_it_is_back(
@@ -58,22 +57,22 @@ async def test_a_phone_that_the_home_does_not_know_is_told_of_before_anything_is
 
 
 async def test_a_phone_that_refuses_keeps_no_other_waiting_and_is_tried_again_after_a_while(
-    people: AtHome, acts: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, running: Running, clock: HandClock, acts: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(BOARD_PAUSE, 3_600.0)
-    pixel = people.home.services["notify", PIXEL]
-    people.home.register(replace(pixel, work=_unconnected))
-    one, shown = await people.ask("one", phone=GUEST)
-    two, _ = await people.ask("two", phone=GUEST)
-    assert people.approvals.trouble == f"home assistant does not write to notify.{PIXEL}: device not connected"
-    people.press(shown, "Allow")
-    await until(lambda: acts == ["one"])
-    people.home.register(pixel)
-    monkeypatch.setattr(BOARD_PAUSE, 0.0)
-    await people.notification(two)
-    await until(people.approvals.healthy)
-    assert people.about(one) == []
-    assert caplog.text.count("device not connected") == 1
+    bounds = replace(QUICK, place_again_s=0.5)
+    async with at_home(tmp_path, running, sender(acts), clock=clock, bounds=bounds) as people:
+        pixel = people.home.services["notify", PIXEL]
+        people.home.register(replace(pixel, work=_unconnected))
+        one, shown = await people.ask("one", phone=GUEST)
+        two, _ = await people.ask("two", phone=GUEST)
+        assert people.approvals.trouble == f"home assistant does not write to notify.{PIXEL}: device not connected"
+        people.press(shown, "Allow")
+        await until(lambda: acts == ["one"])
+        people.home.register(pixel)
+        await people.notification(two)
+        await until(people.approvals.healthy)
+        assert people.about(one) == []
+        assert caplog.text.count("device not connected") == 1
 
 
 async def _unconnected(_: Call) -> None:
@@ -83,7 +82,7 @@ async def _unconnected(_: Call) -> None:
 async def test_more_presses_than_can_be_looked_at_are_turned_away(people: AtHome) -> None:
     call_id, _ = await people.ask()
     for number in range(500):
-        people.approvals._hear({"data": {"action": f"AG_ALLOW_{call_id}_{number:032x}"}})
+        people.adapter._hear({"data": {"action": f"AG_ALLOW_{call_id}_{number:032x}"}})
     await people.turned_away(500)
     assert await people.is_open(call_id)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate import load_policy
-from agent_gate.doors.telegram.buttons import Seals, Verb
+from agent_gate.doors.messengers.seal import Seals, Verb
+from agent_gate.doors.shapes import digest
 from agent_gate.model.call import CallRequest
 from agent_gate.policy.judge import Judge
 from tests.bot_api import BotApi
@@ -240,8 +241,9 @@ async def test_not_even_a_genuine_seal_allows_what_was_not_shown_in_full(chat: C
     call_id, message = await chat.ask("a" * 5_000)
     found = await chat.context.approvals.question(call_id)
     assert found is not None
-    data = Seals(chat.gate.secrets.keyed_hash).data(Verb.ALLOW, found.question)
-    told = await chat.press(message, "", data=data)
+    seals = Seals(chat.gate.secrets.keyed_hash, "telegram")
+    sealed = seals.sealed(Verb.ALLOW, call_id, digest(found.question))
+    told = await chat.press(message, "", data=sealed.text)
     assert told == "What cannot be shown in full cannot be approved here."
     assert await chat.is_open(call_id)
     assert acts == []

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.model.entry import Committed, Work
+from agent_gate.doors.messengers.bounds import MessengerBounds
+from agent_gate.model.committed import Committed
+from agent_gate.model.work import Resolve, Work
 from tests.bot_api import CHAT_ID, OTHER_CHAT_ID, BotApi
 from tests.chats import Chat, a_chat, in_chat, telegram_config
 from tests.gates import ANNA, HandClock, rows, sender, soon, until
@@ -58,30 +60,34 @@ async def test_an_approval_that_nobody_can_perform_yet_does_not_say_that_it_was_
 
 
 async def test_the_deadline_of_a_question_that_nobody_holds_closes_its_message(
-    tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str]
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.01)
-    monkeypatch.setattr("agent_gate.doors.telegram.board.TELEGRAM_OVERDUE_S", 0.05)
+    bounds = MessengerBounds(look_again_s=0.01, overdue_s=0.05)
     async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
         call_id, _ = await chat.ask()
     nobody = replace(telegram_config(api.url), agents=())
-    async with a_chat(tmp_path, api, sender(acts), clock=clock, config=nobody) as chat:
+    async with a_chat(tmp_path, api, sender(acts), clock=clock, config=nobody, bounds=bounds) as chat:
         clock.advance(901)
         await chat.closed(call_id, "Expired at 2026-03-04 12:15:00 UTC: no answer is recorded.")
         await until(lambda: rows(chat.gate, "SELECT * FROM question_messages") == [])
 
 
 async def test_an_answer_on_its_way_when_the_deadline_passes_is_not_called_expired_for_good(
-    chat: Chat, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The yes was given in time, and is recorded after the deadline."""
-    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.01)
+    async with a_chat(tmp_path, api, sender(acts), clock=clock, bounds=MessengerBounds(look_again_s=0.01)) as chat:
+        await _answer_late(chat, clock, acts, monkeypatch)
+
+
+async def _answer_late(chat: Chat, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     call_id, _ = await chat.ask()
     let_go, recorded, commit = asyncio.Event(), asyncio.Event(), chat.gate.ledger.commit
 
     async def slow(work: Work) -> Committed:
-        is_the_yes = work.resolves is not None and work.resolves.resolution == "approved"
-        if work.resolves:
+        answer = work.find(Resolve)
+        is_the_yes = answer is not None and answer.resolution == "approved"
+        if answer:
             await (let_go if is_the_yes else recorded).wait()
         committed = await commit(work)
         if is_the_yes:

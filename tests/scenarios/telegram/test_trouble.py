@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate import ConfigError
-from agent_gate.doors.telegram import TelegramMessenger
+from agent_gate.doors.messengers.bounds import MessengerBounds
+from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter
 from tests.bot_api import TOKEN, BotApi
 from tests.chats import ANNA_ID, Chat, a_chat, in_chat, telegram_config, with_token
 from tests.gates import ANNA, rows, sender, soon, until
@@ -141,23 +142,24 @@ async def test_an_answer_that_makes_no_sense_is_survived(chat: Chat, acts: list[
     assert acts == ["hi"]
 
 
-async def test_presses_count_also_where_no_notice_can_be_sent(
-    chat: Chat, acts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.doors.telegram.messenger.TELEGRAM_NOTICES_MAX", 0)
-    call_id, message = await chat.ask()
-    await chat.api.press(message, "Allow", user_id=ANNA_ID)
-    await chat.closed(call_id, "Outcome: success")
-    assert chat.api.called("answerCallbackQuery") == 0
+async def test_presses_count_also_where_no_notice_can_be_sent(tmp_path: Path, api: BotApi, acts: list[str]) -> None:
+    async with a_chat(tmp_path, api, sender(acts), limits={"notices_max": 0}) as chat:
+        call_id, message = await chat.ask()
+        await chat.api.press(message, "Allow", user_id=ANNA_ID)
+        await chat.closed(call_id, "Outcome: success")
+        assert chat.api.called("answerCallbackQuery") == 0
     assert acts == ["hi"]
 
 
 async def test_telegram_that_hangs_delays_no_call(
     tmp_path: Path, acts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.delivery.MESSAGE_SETTLE_S", 0.1)
     monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 3_600)
-    async with _deaf() as url, a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url)) as chat:
+    bounds = MessengerBounds(settle_s=0.1)
+    async with (
+        _deaf() as url,
+        a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url), bounds=bounds) as chat,
+    ):
         call = asyncio.create_task(chat.call({"text": "hi"}))
         await until(lambda: rows(chat.gate, "SELECT * FROM pending_requests"))
         (question,) = await chat.gate.ledger.questions()
@@ -166,11 +168,10 @@ async def test_telegram_that_hangs_delays_no_call(
 
 
 async def test_more_questions_than_the_chat_takes_follow_as_others_end(
-    tmp_path: Path, api: BotApi, acts: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, api: BotApi, acts: list[str]
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.telegram.board.TELEGRAM_QUESTIONS_MAX", 2)
-    monkeypatch.setattr("agent_gate.doors.delivery.MESSAGES_WAITING_MAX", 2)
-    async with a_chat(tmp_path, api, sender(acts)) as chat:
+    limits, bounds = {"questions_max": 2}, MessengerBounds(waiting_max=2)
+    async with a_chat(tmp_path, api, sender(acts), limits=limits, bounds=bounds) as chat:
         for number in range(6):
             await chat.call({"text": f"text{number}"}, wait=False)
         while len(acts) < 6:
@@ -184,12 +185,12 @@ async def test_more_questions_than_the_chat_takes_follow_as_others_end(
 
 
 async def test_without_the_package_the_configuration_is_refused(monkeypatch: pytest.MonkeyPatch, api: BotApi) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "agent_gate.doors.telegram.bot", None)
+    monkeypatch.setitem(__import__("sys").modules, "agent_gate.doors.messengers.telegram.bot", None)
     config = telegram_config(api.url)
     assert config.messenger is not None
     assert config.messenger.telegram is not None
     with pytest.raises(ConfigError, match="agent-gate\\[telegram\\]"):
-        TelegramMessenger(config.messenger.telegram)
+        TelegramAdapter(config.messenger.telegram)
 
 
 @asynccontextmanager

@@ -7,11 +7,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from agent_gate.model.call import STDIO_DOOR, CallRequest
 from tests.bot_api import BotApi
-from tests.chats import Chat, a_chat, telegram_config
+from tests.chats import QUICK, Chat, a_chat, telegram_config
 from tests.gates import ASK_ALL, HandClock, a_gate, agent, pending, sender, soon
 from tests.scenarios.test_unattended_questions import leave, only_question
 
@@ -20,12 +18,6 @@ NOBODY = (
     " bot makes the same call again before 2026-03-04T12:15Z; else it expires."
 )
 SERVER = "The process that asked is gone. If you allow it, this server performs it."
-
-
-@pytest.fixture(autouse=True)
-def _looks_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_INTERVAL_S", 0.01)
-    monkeypatch.setattr("agent_gate.doors.question_watch.MESSAGE_LOOK_AGAIN_S", 0.05)
 
 
 def a_call(*, wait: bool = True) -> CallRequest:
@@ -46,7 +38,7 @@ async def test_a_message_says_that_the_process_has_gone_and_takes_it_back_when_t
         async with a_gate(tmp_path, ASK_ALL, sender(acts), clock=clock) as holder:
             await holder.submit(a_call(wait=False))
             call_id = (await only_question(holder)).call_id
-            chat = await server.enter_async_context(a_chat(tmp_path, api, clock=clock, config=nobody))
+            chat = await server.enter_async_context(a_chat(tmp_path, api, bounds=QUICK, clock=clock, config=nobody))
             message = await api.message(call_id)
             assert "is gone" not in message.text
         await says(chat, call_id, NOBODY)
@@ -63,7 +55,7 @@ async def test_a_new_message_says_that_its_process_is_gone_and_that_the_server_p
     tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str]
 ) -> None:
     leave(tmp_path, "mail.send", {"text": "hi"})
-    async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
+    async with a_chat(tmp_path, api, sender(acts), bounds=QUICK, clock=clock) as chat:
         call_id = (await only_question(chat.gate)).call_id
         message = await api.message(call_id)
         assert SERVER in message.text
@@ -78,17 +70,17 @@ async def test_a_message_that_said_nobody_says_this_server_once_a_server_would_p
 ) -> None:
     leave(tmp_path, "mail.send", {"text": "hi"})
     nobody = replace(telegram_config(api.url), agents=())
-    async with a_chat(tmp_path, api, sender(acts), clock=clock, config=nobody) as chat:
+    async with a_chat(tmp_path, api, sender(acts), bounds=QUICK, clock=clock, config=nobody) as chat:
         call_id = (await only_question(chat.gate)).call_id
         await says(chat, call_id, NOBODY)
-    async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
+    async with a_chat(tmp_path, api, sender(acts), bounds=QUICK, clock=clock) as chat:
         await says(chat, call_id, SERVER)
         assert api.called("sendMessage") == 1
 
 
 async def test_a_message_is_drawn_once_while_nothing_changes(tmp_path: Path, api: BotApi, clock: HandClock) -> None:
     leave(tmp_path, "mail.send", {"text": "hi"})
-    async with a_chat(tmp_path, api, sender([]), clock=clock) as chat:
+    async with a_chat(tmp_path, api, sender([]), bounds=QUICK, clock=clock) as chat:
         call_id = (await only_question(chat.gate)).call_id
         await says(chat, call_id, SERVER)
         other = await pending(chat.gate, "mail.send", {"text": "other"}, agent=agent("bot"))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.doors.telegram.faults import Unreachable
-from agent_gate.doors.telegram.reading import updates_in
-from agent_gate.doors.telegram.updates import Command, Press
+from agent_gate.doors.messengers.telegram.faults import Unreachable
+from agent_gate.doors.messengers.telegram.reading import updates_in
+from agent_gate.doors.messengers.telegram.updates import Command, Press
 from tests.bot_api import CHAT_ID, BotApi
 from tests.chats import Chat, a_chat
 from tests.gates import HandClock, sender

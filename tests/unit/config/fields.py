@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from agent_gate.config.config_file import CONFIG_FORMAT
+from agent_gate.config.file_format import FileFormat
 from agent_gate.config.places import Field, field_name
-from agent_gate.config.problems import schema_of
+from agent_gate.config.plan_file import PLAN_FORMAT
+from agent_gate.config.policy_file import policy_format
 
+FORMATS: dict[str, FileFormat[Any]] = {"config": CONFIG_FORMAT, "policy": policy_format(), "plan": PLAN_FORMAT}
 _NAMES = {
     "projects": "home",
     "mcp_servers": "wiki",
@@ -37,7 +41,7 @@ class Known(NamedTuple):
 
 def leaves(schema_name: str) -> list[Known]:
     """The fields below which the schema says nothing more."""
-    schema = dict(schema_of(schema_name))
+    schema = FORMATS[schema_name].schema
     return list(_leaves(schema, schema, ()))
 
 

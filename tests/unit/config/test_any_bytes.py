@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_gate.config import load_config, load_plan, load_policy
-from agent_gate.config.problems import _schema
 from agent_gate.model.errors import ConfigError, GateError, PlanValidationError
+from tests.unit.config.fields import FORMATS
 
 LOADERS: dict[str, Callable[[Any], object]] = {"config": load_config, "policy": load_policy, "plan": load_plan}
 WORDS = st.sampled_from(
@@ -53,7 +53,7 @@ def like(name: str) -> st.SearchStrategy[Any]:
             for item in part:
                 collect(item)
 
-    collect(_schema(name)[0])
+    collect(FORMATS[name].schema)
     names = st.sampled_from(sorted(keys)) | WORDS
     return st.recursive(
         SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4), max_leaves=15

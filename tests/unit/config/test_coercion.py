@@ -18,7 +18,7 @@ from agent_gate.config.places import field_name, value_at
 from agent_gate.config.problems import check_schema, with_environment
 from agent_gate.config.yaml_file import Document
 from agent_gate.system.clock import SystemClock
-from tests.unit.config.fields import Known, file_with, leaves
+from tests.unit.config.fields import FORMATS, Known, file_with, leaves
 
 NUMERIC = [
     pytest.param(name, known, id=f"{name}:{known.name}")
@@ -40,8 +40,8 @@ def fitting(known: Known) -> str:
 
 def complaints(schema_name: str, known: Known, text: str) -> tuple[Any, list[str]]:
     """What becomes of the field, and what is wrong with it."""
-    document, problems = with_environment(Document("file", file_with(known.place, text)), schema_name)
-    check_schema(document, schema_name, problems)
+    document, problems = with_environment(Document("file", file_with(known.place, text)), FORMATS[schema_name])
+    check_schema(document, FORMATS[schema_name], problems)
     told = [problem for problem in problems.texts() if problem.startswith(f"file: {field_name(known.place)}: ")]
     return value_at(document.value, *known.place), told
 

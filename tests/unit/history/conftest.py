@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from agent_gate.history.backup import backup
+from agent_gate.ledger.sqlite.backup import backup
 from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.ports.reading import Reader
 from tests.unit.history.made import Made, make_ledger
 
 
@@ -21,9 +21,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.fixture(scope="session")
-def reader(made: Made) -> Iterator[sqlite3.Connection]:
-    with closing(open_reader(made.db)) as connection:
-        yield connection
+def reader(made: Made) -> Iterator[Reader]:
+    with closing(open_reader(made.db)) as reader:
+        yield reader
 
 
 @pytest.fixture

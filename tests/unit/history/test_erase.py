@@ -14,11 +14,13 @@ from agent_gate.history.erase import CALLS_PER_ENTRY_MAX, Erased, erase_call, re
 from agent_gate.history.query import call
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.ledger.sqlite.reader import open_reader, row_of
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import Draft, EntityRow, Entry, KeepEntities, Kind, OutboxRow, Work
+from agent_gate.model.entity_change import EntityRow, KeepEntities
+from agent_gate.model.entry import Draft, Entry, Kind
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Open, QueueEffect, Work
 from tests.unit.history.made import IDS, START, SteppingClock, ask_and_answer, gate_at, ledger_of
 
 DAY_S = 86_400
@@ -78,7 +80,7 @@ async def test_every_entry_of_the_call_becomes_a_tombstone_and_an_entry_says_so(
     (untouched,) = entries_of(tmp_path / "a.db", kept.call_id)
     assert untouched.body is not None
     with closing(open_reader(tmp_path / "a.db")) as reader:
-        (body,) = row_of(reader, "SELECT body FROM entries WHERE kind = 'erased'")
+        (body,) = reader.row("SELECT body FROM entries WHERE kind = 'erased'")
     told = restore(body.encode())
     assert (told["calls"], told["by"]) == ([done.call_id], "anna")
 
@@ -115,11 +117,11 @@ async def test_an_open_call_is_refused_and_left_as_it_is(tmp_path: Path) -> None
 
 
 def _performing(call_id: str) -> Work:
-    return Work("default", (_draft(Kind.PERFORMING, call_id),), opens=("call", call_id))
+    return Work("default", (_draft(Kind.PERFORMING, call_id),), (Open("call", call_id),))
 
 
 def _with_an_effect_to_come(call_id: str) -> Work:
-    return Work("default", (_draft(Kind.SETTLED, call_id),), outbox=(OutboxRow("e", call_id, "t", b"{}"),))
+    return Work("default", (_draft(Kind.SETTLED, call_id),), (QueueEffect("e", call_id, "t", b"{}"),))
 
 
 def _draft(kind: Kind, call_id: str) -> Draft:
@@ -168,7 +170,7 @@ async def test_retaining_names_a_bounded_number_of_calls_in_each_entry(tmp_path:
         with closing(open_reader(tmp_path / "a.db")) as reader:
             sizes = [
                 len(restore(body.encode())["calls"])
-                for (body,) in reader.execute("SELECT body FROM entries WHERE kind = 'erased' ORDER BY id")
+                for (body,) in reader.connection.execute("SELECT body FROM entries WHERE kind = 'erased' ORDER BY id")
             ]
     assert sizes == [CALLS_PER_ENTRY_MAX, CALLS_PER_ENTRY_MAX, 1]
     assert verify(tmp_path / "a.db").erased == calls
@@ -180,7 +182,7 @@ async def test_facts_about_the_gate_itself_are_never_erased(tmp_path: Path) -> N
         await keep(gate, 0)
         await keep(gate, 0)
         with closing(open_reader(tmp_path / "a.db")) as reader:
-            kinds = reader.execute("SELECT kind FROM entries WHERE body IS NOT NULL ORDER BY id").fetchall()
+            kinds = reader.connection.execute("SELECT kind FROM entries WHERE body IS NOT NULL ORDER BY id").fetchall()
     assert kinds == [("policy",), ("tools",), ("erased",)]
 
 
@@ -200,7 +202,7 @@ async def test_retaining_forgets_entities_of_a_home_that_were_captured_before(tm
             EntityRow(f"light.{name}", "pass phrase" if age else "on", "{}", "x", iso(now - age * DAY_S))
             for name, age in (("old", 31), ("young", 0))
         ]
-        await gate.ledger.commit(Work("_gate", side_tables=(KeepEntities(tuple(rows)),)))
+        await gate.ledger.commit(Work("_gate", changes=(KeepEntities(tuple(rows)),)))
         assert await keep(gate, 30) == Erased(0, 0, (), 0, entities=1)
         assert await gate.ledger.entity_snapshot() == rows[1:]
         assert holds(tmp_path, b"pass phrase") == []

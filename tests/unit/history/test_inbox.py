@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ async def send(text: str = "") -> None: ...
 
 
 def mark(gate: Gate, db: Path) -> inbox.Mark:
-    with open_reader(db) as reader:
+    with closing(open_reader(db)) as reader:
         return inbox.mark(reader, gate.clock)
 
 
@@ -49,7 +50,7 @@ async def test_the_oldest_come_first_without_their_arguments_and_none_after_its_
         for number in range(3):
             asked.append(await pending(gate, "mail.send", {"text": f"{number}" * 1_000}))
             clock.advance(10)
-        with open_reader(tmp_path / "gate.db") as reader:
+        with closing(open_reader(tmp_path / "gate.db")) as reader:
             found = inbox.first_questions(reader, clock, 2)
             assert [question.call_id for question, _ in found] == [one.call_id for one in asked[:2]]
             assert [(question.args, approved_by) for question, approved_by in found] == [({}, ())] * 2
@@ -57,5 +58,5 @@ async def test_the_oldest_come_first_without_their_arguments_and_none_after_its_
             assert found[0][0].nonce == asked[0].nonce
             clock.advance(60)
             assert inbox.first_questions(reader, clock, 2) == []
-            assert inbox.resolution(reader, asked[0].call_id) is None
-            assert inbox.resolution(reader, "nobody") is None
+            assert reader.resolution(asked[0].call_id) is None
+            assert reader.resolution("nobody") is None

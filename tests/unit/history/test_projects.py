@@ -60,7 +60,7 @@ async def test_each_change_is_an_entry_that_names_who_made_it(tmp_path: Path) ->
         await projects.archive("home")
         await projects.unlock("home")
     with closing(open_reader(tmp_path / "a.db")) as reader:
-        rows = reader.execute(
+        rows = reader.connection.execute(
             "SELECT status, body ->> '$.action', body ->> '$.by' FROM entries WHERE project = 'home' ORDER BY seq"
         ).fetchall()
     assert rows == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,17 @@ from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.ports.reading import Reader
 from tests.unit.history.made import START, Made, SteppingClock, gate_at
 
 NOW = START + 10
 
 
-def tools(reader: sqlite3.Connection, **wanted: Any) -> list[str | None]:
+def tools(reader: Reader, **wanted: Any) -> list[str | None]:
     return [line.tool for line in audit(reader, now=NOW, **wanted)]
 
 
-def test_the_last_calls_come_newest_first(made: Made, reader: sqlite3.Connection) -> None:
+def test_the_last_calls_come_newest_first(made: Made, reader: Reader) -> None:
     lines = audit(reader, now=NOW)
     assert [line.at for line in lines] == sorted((line.at for line in lines), reverse=True)
     assert len(lines) == len(made.calls) + 3
@@ -49,13 +49,11 @@ def test_the_last_calls_come_newest_first(made: Made, reader: sqlite3.Connection
         ({"project": "_gate"}, ["echo"]),
     ],
 )
-def test_calls_are_found_by_what_is_known_of_them(
-    reader: sqlite3.Connection, wanted: dict[str, str], found: list[str]
-) -> None:
+def test_calls_are_found_by_what_is_known_of_them(reader: Reader, wanted: dict[str, str], found: list[str]) -> None:
     assert tools(reader, **wanted) == found
 
 
-def test_calls_are_found_by_when_they_ended(reader: sqlite3.Connection) -> None:
+def test_calls_are_found_by_when_they_ended(reader: Reader) -> None:
     lines = audit(reader, now=NOW)
     middle = lines[len(lines) // 2]
     assert audit(reader, now=NOW, since=middle.at) == lines[: len(lines) // 2 + 1]
@@ -63,7 +61,7 @@ def test_calls_are_found_by_when_they_ended(reader: sqlite3.Connection) -> None:
     assert audit(reader, now=NOW, since="1s") == []
 
 
-def test_a_line_tells_how_the_call_ended(made: Made, reader: sqlite3.Connection) -> None:
+def test_a_line_tells_how_the_call_ended(made: Made, reader: Reader) -> None:
     lines = {line.call_id: line.to_json() for line in audit(reader, now=NOW)}
     refused, read, erased = (lines[made.calls[name]] for name in ("refused", "read", "erased"))
     assert refused | {"at": "", "seq": 0} == {
@@ -94,7 +92,7 @@ def test_a_line_tells_how_the_call_ended(made: Made, reader: sqlite3.Connection)
 @pytest.mark.parametrize(
     "wanted", [{"limit": 0}, {"limit": -1}, {"status": "fine"}, {"since": "soon"}, {"since": ""}, {"since": "5y"}]
 )
-def test_a_question_that_makes_no_sense_gets_a_coded_error(reader: sqlite3.Connection, wanted: dict[str, Any]) -> None:
+def test_a_question_that_makes_no_sense_gets_a_coded_error(reader: Reader, wanted: dict[str, Any]) -> None:
     with pytest.raises(GateError) as refused:
         audit(reader, now=NOW, **wanted)
     assert refused.value.code == 2002
@@ -119,7 +117,7 @@ def test_since_is_a_moment_or_a_duration(text: str, moment: float) -> None:
     assert moment_since(text, NOW) == moment
 
 
-def test_the_audit_log_has_the_documents_records_with_moments_as_floats(made: Made, reader: sqlite3.Connection) -> None:
+def test_the_audit_log_has_the_documents_records_with_moments_as_floats(made: Made, reader: Reader) -> None:
     log = get_audit_log(reader)
     assert [entry.timestamp for entry in log] == sorted((entry.timestamp for entry in log), reverse=True)
     approved = next(entry for entry in log if entry.request_id == "mail-bob")
@@ -139,13 +137,11 @@ def test_the_audit_log_has_the_documents_records_with_moments_as_floats(made: Ma
     assert START < (approved.resolved_at or 0) <= approved.timestamp < NOW
 
 
-def test_the_audit_log_keeps_to_its_limit(reader: sqlite3.Connection) -> None:
+def test_the_audit_log_keeps_to_its_limit(reader: Reader) -> None:
     assert get_audit_log(reader, limit=3) == get_audit_log(reader)[:3]
 
 
-def test_the_audit_log_shows_large_results_and_what_is_left_of_erased_ones(
-    made: Made, reader: sqlite3.Connection
-) -> None:
+def test_the_audit_log_shows_large_results_and_what_is_left_of_erased_ones(made: Made, reader: Reader) -> None:
     log = {entry.request_id: entry for entry in get_audit_log(reader)}
     assert log[made.calls["large"]].execution_result == "long" * 10_000
     erased = log[made.calls["erased"]]
@@ -181,18 +177,18 @@ async def test_pending_shows_what_waits_until_its_deadline(tmp_path: Path) -> No
             assert pending(reader, NOW + 86_400) == []
 
 
-def test_a_call_is_told_by_all_its_entries(made: Made, reader: sqlite3.Connection) -> None:
+def test_a_call_is_told_by_all_its_entries(made: Made, reader: Reader) -> None:
     kinds = [entry.kind for entry in call(reader, made.calls["approved"])]
     assert kinds == ["held", "answered", "performing", "settled"]
 
 
-def test_an_unknown_call_is_a_coded_error(reader: sqlite3.Connection) -> None:
+def test_an_unknown_call_is_a_coded_error(reader: Reader) -> None:
     with pytest.raises(GateError) as unknown:
         call(reader, "nothing")
     assert unknown.value.code == 2002
 
 
-def test_runs_have_the_columns_of_the_document(made: Made, reader: sqlite3.Connection) -> None:
+def test_runs_have_the_columns_of_the_document(made: Made, reader: Reader) -> None:
     (run,) = runs(reader)
     assert (run["run_id"], run["status"], run["mode"]) == (made.run_id, "failed", "run")
     assert (run["total_steps"], run["completed_steps"], run["denied_steps"], run["failed_steps"]) == (3, 2, 1, 0)

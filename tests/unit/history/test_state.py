@@ -10,17 +10,18 @@ import pytest
 from agent_gate.history.state import StateVersion, diff, history, show
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import GateError
+from agent_gate.ports.reading import Reader
 from tests.unit.history.made import Made
 
 
-def test_the_state_now_is_that_of_the_last_version(reader: sqlite3.Connection) -> None:
+def test_the_state_now_is_that_of_the_last_version(reader: Reader) -> None:
     state = show(reader, "default")
     assert (state.version, state.document) == (4, {"n": 4})
     assert show(reader, "default", state.version) == state
     assert show(reader, "default", snapshot_id=state.snapshot_id) == state
 
 
-def test_version_0_is_the_initial_state_and_has_a_snapshot_id(reader: sqlite3.Connection) -> None:
+def test_version_0_is_the_initial_state_and_has_a_snapshot_id(reader: Reader) -> None:
     first = show(reader, "default", 0)
     assert first == StateVersion("default", 0, {}, "initial", first.at)
     assert show(reader, "default", snapshot_id="initial") == first
@@ -29,7 +30,7 @@ def test_version_0_is_the_initial_state_and_has_a_snapshot_id(reader: sqlite3.Co
     assert diff(reader, "default", "initial", 1) == diff(reader, "default", 0, 1)
 
 
-def test_history_tells_who_changed_what_newest_first(made: Made, reader: sqlite3.Connection) -> None:
+def test_history_tells_who_changed_what_newest_first(made: Made, reader: Reader) -> None:
     changes = history(reader, "default")
     assert [(change.version, change.tool, change.agent_id, change.operations) for change in changes] == [
         (4, "count.up", "robot", 1),
@@ -47,7 +48,7 @@ def test_history_tells_who_changed_what_newest_first(made: Made, reader: sqlite3
     assert [change.snapshot_id for change in history(reader, "_gate")] == ["initial"]
 
 
-def test_a_diff_turns_one_state_into_the_other(reader: sqlite3.Connection) -> None:
+def test_a_diff_turns_one_state_into_the_other(reader: Reader) -> None:
     newest = show(reader, "default").snapshot_id
     assert newest is not None
     assert diff(reader, "default", 0, 1) == [{"op": "add", "path": "/n", "value": 1}]
@@ -65,19 +66,19 @@ def test_a_diff_turns_one_state_into_the_other(reader: sqlite3.Connection) -> No
     ],
 )
 def test_what_never_was_is_a_coded_error(
-    reader: sqlite3.Connection, project: str, version: int | None, snapshot_id: str | None, code: int
+    reader: Reader, project: str, version: int | None, snapshot_id: str | None, code: int
 ) -> None:
     with pytest.raises(GateError) as unknown:
         show(reader, project, version, snapshot_id)
     assert unknown.value.code == code
 
 
-def test_a_snapshot_of_another_project_is_not_shown(reader: sqlite3.Connection) -> None:
+def test_a_snapshot_of_another_project_is_not_shown(reader: Reader) -> None:
     with pytest.raises(GateError, match="project `home` has no snapshot"):
         show(reader, "home", snapshot_id=show(reader, "default").snapshot_id)
 
 
-def test_history_of_an_unknown_project_and_of_nothing_are_coded_errors(reader: sqlite3.Connection) -> None:
+def test_history_of_an_unknown_project_and_of_nothing_are_coded_errors(reader: Reader) -> None:
     with pytest.raises(GateError) as unknown:
         history(reader, "nowhere")
     with pytest.raises(GateError) as nothing:

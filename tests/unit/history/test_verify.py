@@ -19,10 +19,11 @@ from agent_gate.history.verify_chain import WITH_SIGNATURES, is_signed_as
 from agent_gate.history.verify_contents import has_data
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.codec import canonical, restore, sha256_hex
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import iso
 from agent_gate.model.record import undo_blob
+from agent_gate.model.work import KeepBlob, Open, Work
 from tests.unit.history.made import IDS, START, Made, SteppingClock, gate_at, ledger_of
 
 TEXTS = st.text(st.sampled_from('ab"\\,[]{}:\n é')) | st.sampled_from(['"signatures":', '"data":', "x", 'a","b'])
@@ -191,7 +192,7 @@ async def test_what_was_kept_to_undo_a_call_is_checked(tmp_path: Path, damage: s
         {"instance": ledger.instance, "kept_hash": sha256_hex(b"before"), "salt": "s", "signatures": ["t"]}
     )
     draft = Draft(Kind.PERFORMING, iso(START), body, "c", tool="t", signature="t")
-    await ledger.commit(Work("default", (draft,), opens=("call", "c"), blobs=((undo_blob("c"), b"before"),)))
+    await ledger.commit(Work("default", (draft,), (Open("call", "c"), KeepBlob(undo_blob("c"), b"before"))))
     await ledger.close()
     tamper(tmp_path / "a.db", damage)
     assert [finding.what for finding in verify(tmp_path / "a.db").problems] == found

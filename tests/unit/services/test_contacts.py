@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.history.backup import backup
 from agent_gate.history.erase import retain
 from agent_gate.history.events import last_events
 from agent_gate.history.export import export
 from agent_gate.history.verify import verify
+from agent_gate.ledger.sqlite.backup import backup
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import StorageError, ToolError
@@ -28,7 +28,7 @@ TOKEN = "eyJhbGciOi.made-up-for-a-test"
 def opened(path: Path) -> tuple[SqliteLedger, ContactsService]:
     clock, ids = HandClock(), CountedIds()
     ledger = SqliteLedger(path, clock, ids)
-    return ledger, ContactsService(ledger, ledger.secret, clock, ids)
+    return ledger, ContactsService(ledger, ledger.storage.secret(), clock, ids)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -26,13 +25,13 @@ from agent_gate.doors.api.schemas import (
 from agent_gate.doors.http import json_response
 from agent_gate.history import query, state
 from agent_gate.history.report import build_report, run_of, steps_shown
-from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, IdentityError
 from agent_gate.model.limits import INTEGER_MAX
+from agent_gate.ports.reading import Reader
 
 
-async def _read(asked: Asked, question: Callable[[sqlite3.Connection], dict[str, Any]]) -> Response:
+async def _read(asked: Asked, question: Callable[[Reader], dict[str, Any]]) -> Response:
     return json_response(await asked.reading.ask(question))
 
 
@@ -42,8 +41,8 @@ async def list_runs(asked: Asked) -> Response:
 
 
 async def show_run(asked: Asked) -> Response:
-    def shown_run(reader: sqlite3.Connection) -> dict[str, Any]:
-        with one_moment(reader):
+    def shown_run(reader: Reader) -> dict[str, Any]:
+        with reader.one_moment():
             run_id = _known_run(reader, asked)
             run = run_of(reader, run_id)
             return {"run": _shown_to(asked, run, "policy_json"), "steps": steps_shown(reader, run)}
@@ -52,7 +51,7 @@ async def show_run(asked: Asked) -> Response:
 
 
 async def report(asked: Asked) -> Response:
-    def built(reader: sqlite3.Connection) -> dict[str, Any]:
+    def built(reader: Reader) -> dict[str, Any]:
         whole = build_report(reader, _known_run(reader, asked), asked.context.gate.clock.now())
         return _shown_to(asked, whole, "policy")
 
@@ -64,7 +63,7 @@ def _shown_to(asked: Asked, fields: dict[str, Any], policy: str) -> dict[str, An
     return fields if asked.only is None else {**fields, policy: None}
 
 
-def _known_run(reader: sqlite3.Connection, asked: Asked) -> str:
+def _known_run(reader: Reader, asked: Asked) -> str:
     run_id = asked.path["run_id"]
     agent = query.agent_of_run(reader, run_id)
     if agent is None or asked.only not in (None, agent):
@@ -81,7 +80,7 @@ async def list_entries(asked: Asked) -> Response:
         project, _, number = filters["before"].rpartition(":")
         filters["before"] = project, int(number)
 
-    def lines(reader: sqlite3.Connection) -> dict[str, Any]:
+    def lines(reader: Reader) -> dict[str, Any]:
         found = query.audit(reader, now=now, bytes_max=asked.context.bounds.page_bytes_max, **filters)
         return {"entries": [line.to_json() for line in found]}
 
@@ -117,8 +116,8 @@ async def state_diff(asked: Asked) -> Response:
         chosen = {key: asked.query[key] for key in ("from", "to") if key in asked.query}
         return await _shown_by(asked, "state.diff", chosen)
 
-    def compared(reader: sqlite3.Connection) -> dict[str, Any]:
-        with one_moment(reader):
+    def compared(reader: Reader) -> dict[str, Any]:
+        with reader.one_moment():
             last = state.show(reader, project).version if after is None else after
             return {"from": before, "to": last, "diff": state.diff(reader, project, before, last)}
 
@@ -130,7 +129,7 @@ async def _shown_by(asked: Asked, tool: str, args: dict[str, Any]) -> Response:
     return reached if isinstance(reached, Response) else json_response(reached.data)
 
 
-async def _read_state(asked: Asked, question: Callable[[sqlite3.Connection], dict[str, Any]]) -> Response:
+async def _read_state(asked: Asked, question: Callable[[Reader], dict[str, Any]]) -> Response:
     try:
         return await _read(asked, question)
     except GateError as error:

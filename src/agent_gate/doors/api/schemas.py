@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from agent_gate.config.problems import schema_of
+from agent_gate.config.plan_file import PLAN_FORMAT
 from agent_gate.history.query import OUTCOMES, RUN_COLUMNS
 from agent_gate.model.errors import NAMES
 from agent_gate.model.limits import (
@@ -161,7 +161,7 @@ _SIMULATED_CALL = record(
 
 def _plan() -> Schema:
     """The plan of plan.yaml, here with at least one step and arguments of bounded numbers."""
-    schema: Schema = {key: value for key, value in schema_of("plan").items() if key not in ("$schema", "title")}
+    schema: Schema = {key: value for key, value in PLAN_FORMAT.schema.items() if key not in ("$schema", "title")}
     steps = schema["properties"]["steps"]
     fields = {**steps["items"]["properties"], "args": ref("Args")}
     steps = {**steps, "minItems": 1, "items": {**steps["items"], "properties": fields}}

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import agent_gate
 from agent_gate.config import load_policy
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
-from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.history.archive import open_archive
 from agent_gate.model.call import Agent
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
@@ -24,8 +23,8 @@ def call_here(
     policy_path: Path, db: Path, tool: str, args: Mapping[str, Json], project: str, config: Path | None = None
 ) -> Outcome:
     policy, around = load_policy(policy_path), opened_with(config, policy_path)
-    with closing(open_reader(db)):
-        pass  # a file of something else, or of another release, is refused before anything is made beside it
+    # A file of something else, or of another release, is refused before anything is made beside it.
+    open_archive(db).reader().close()
     return asyncio.run(_call(policy, around, db, tool, args, project))
 
 

@@ -8,18 +8,13 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import writing
+from agent_gate.doors.cli.ledgers import existing_database, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples
 from agent_gate.doors.cli.terminal import must_mean_it, person_name
 from agent_gate.doors.codes import Exit
-from agent_gate.history.backup import backup as copy
+from agent_gate.history.archive import open_archive
 from agent_gate.history.erase import Erased, erase_call
 from agent_gate.history.erase import retain as keep
-from agent_gate.ledger.sqlite.files import LedgerFiles
-from agent_gate.ledger.sqlite.locks import WriterLock
-from agent_gate.ledger.sqlite.migrate import HEAD
-from agent_gate.ledger.sqlite.migrate import upgrade as migrate
 from agent_gate.model.visible import visible
 
 app = commands("Care for the ledger's file, and the two ways to erase.")
@@ -28,19 +23,13 @@ app = commands("Care for the ledger's file, and the two ways to erase.")
 @app.command(epilog=examples("agent-gate db upgrade --db agent-gate.db"))
 def upgrade(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
     """Bring the ledger to the schema of this release."""
-    path = existing_database(db)
-    files = LedgerFiles(path)
-    files.create()
-    lock = WriterLock(files)
-    try:
-        with lock.held(), screen.working("upgrading"):
-            was_needed = migrate(path)
-    finally:
-        lock.close()
+    archive = open_archive(existing_database(db))
+    with screen.working("upgrading"):
+        was_needed = archive.upgrade()
     if as_json:
-        screen.print_json({"upgraded": was_needed, "schema": HEAD})
+        screen.print_json({"upgraded": was_needed, "schema": archive.schema})
     else:
-        screen.say(f"{db} {'now has' if was_needed else 'already has'} schema {HEAD}")
+        screen.say(f"{db} {'now has' if was_needed else 'already has'} schema {archive.schema}")
     return Exit.SUCCESS
 
 
@@ -54,9 +43,9 @@ def backup(
 
     The copy verifies on its own.
     """
-    path = existing_database(db)
+    archive = open_archive(existing_database(db))
     with screen.working("copying the ledger"):
-        made = copy(path, target)
+        made = archive.backup(target)
     if as_json:
         screen.print_json(made.to_json())
     else:

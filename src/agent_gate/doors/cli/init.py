@@ -12,13 +12,12 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.ledger_path import database_path
+from agent_gate.doors.cli.ledgers import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, commands, examples
 from agent_gate.doors.codes import Exit
-from agent_gate.ledger.sqlite.files import LedgerFiles
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.ledger.sqlite.trust import set_aside, was_deleted
+from agent_gate.history.archive import open_archive
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.ledger_names import LEDGER_VARIABLE
 from agent_gate.model.moment import iso
 from agent_gate.resolve.ownership import Start, note_own
 from agent_gate.system.clock import RandomIds, SystemClock
@@ -40,7 +39,7 @@ def init(
     db: Annotated[
         str | None,
         typer.Option(
-            "--db", metavar="PATH", envvar="AGENT_GATE_DB", help="The ledger; DIR/agent-gate.db if not named."
+            "--db", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger; DIR/agent-gate.db if not named."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -72,14 +71,14 @@ def init(
 
 def _begin_anew(db: Path, as_json: bool) -> bool:
     """Only where a ledger was deleted: then nothing else is to be lost as well."""
-    files = LedgerFiles(db)
-    if not was_deleted(files):
+    archive = open_archive(db)
+    if not archive.was_deleted():
         return False
     try:
-        kept = [str(path) for path in set_aside(files, iso(SystemClock().now()))]
+        kept = [str(path) for path in archive.set_aside(iso(SystemClock().now()))]
     except OSError as error:
         raise ConfigError(
-            f"`{files.anchor}` cannot be kept: {error.strerror}", suggestion="check permissions"
+            f"what is left of `{db}` cannot be kept: {error.strerror}", suggestion="check permissions"
         ) from None
     _create_database(db)
     if as_json:
@@ -104,7 +103,7 @@ def _prepare(directory: Path, force: bool) -> None:
 
 
 def _create_database(path: Path) -> None:
-    asyncio.run(SqliteLedger(path, SystemClock(), RandomIds()).close())
+    asyncio.run(open_archive(path).open(SystemClock(), RandomIds()).close())
 
 
 def _note(directory: Path, db: Path) -> None:

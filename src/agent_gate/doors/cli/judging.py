@@ -18,7 +18,7 @@ from agent_gate.config.policy_file import load_policy, policy_from
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.model.codec import CodecError, canonical, parse
 from agent_gate.model.errors import ConfigError, GateError, Problem
-from agent_gate.model.ledger_names import DEFAULT_LEDGER
+from agent_gate.model.ledger_names import DEFAULT_LEDGER, LEDGER_VARIABLE
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
@@ -82,7 +82,7 @@ class Judges:
         if own is None:
             if len(self._own) >= JUDGES_MAX:
                 self._own.clear()
-            ledger = os.environ.get("AGENT_GATE_DB") or DEFAULT_LEDGER
+            ledger = os.environ.get(LEDGER_VARIABLE) or DEFAULT_LEDGER
             start = Start.of(working_dir, [] if "://" in ledger else [ledger], protected=[self._path])
             own = self._own[working_dir] = OwnWatch(partial(find_own, start), working_dir)
         return own

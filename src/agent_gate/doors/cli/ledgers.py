@@ -1,43 +1,75 @@
-"""Opens the ledger for one command: to look back, or to add a fact."""
+"""The ledger of one command: where it is, and opening it to look back or to add a fact."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.history.archive import open_archive
+from agent_gate.model.errors import StorageError
+from agent_gate.system.clock import RandomIds, SystemClock
 
 if TYPE_CHECKING:
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
-    from agent_gate.ports import Clock, Ids
+    from agent_gate.ports import Clock, Ids, Ledger
+    from agent_gate.ports.reading import Reader
 
 Result = TypeVar("Result")
-Work: TypeAlias = "Callable[[SqliteLedger, Clock, Ids], Awaitable[Result]]"
+Work: TypeAlias = "Callable[[Ledger, Clock, Ids], Awaitable[Result]]"
+
+
+def database_path(db: str) -> Path:
+    """Return the place of the ledger, which need not exist."""
+    scheme, separator, _ = db.partition("://")
+    if separator:
+        # The rest of it may hold a password.
+        raise StorageError(
+            f"ledgers at `{scheme}://…` are not in this release",
+            code=5001,
+            suggestion="name a file with --db or AGENT_GATE_DB",
+        )
+    if not db or "\0" in db:
+        raise StorageError(
+            "the name of the database is empty or not one", code=5001, suggestion="name a file with --db"
+        )
+    return Path(db)
+
+
+def existing_database(db: str) -> Path:
+    """Return the ledger's file; a command that only looks never makes one."""
+    path = database_path(db)
+    try:
+        found, is_file = path.exists(), path.is_file()
+    except OSError as error:
+        raise StorageError(f"cannot open `{db}`: {error.strerror}", code=5001, suggestion="check the path") from None
+    if not found:
+        raise StorageError(
+            f"there is no database at `{db}`",
+            code=5001,
+            suggestion="make one with `agent-gate init`, or name it with --db",
+        )
+    if not is_file:
+        raise StorageError(f"`{db}` is not a file", code=5001, suggestion="name the database with --db")
+    return path
 
 
 @contextmanager
-def reading(db: str) -> Iterator[sqlite3.Connection]:
-    with closing(open_reader(existing_database(db))) as reader:
+def reading(db: str) -> Iterator[Reader]:
+    with closing(open_archive(existing_database(db)).reader()) as reader:
         yield reader
 
 
 def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
-    import asyncio  # looking back does without
+    import asyncio  # a fifth of the start of `list-runs`, which looks back without it
 
-    from agent_gate.ledger.sqlite.ledger import SqliteLedger
-    from agent_gate.system.clock import RandomIds, SystemClock
-
-    path = existing_database(db)
-    with closing(open_reader(path)):
-        pass  # a file of something else, or of another release, is refused before anything is made beside it
+    archive = open_archive(existing_database(db))
+    archive.reader().close()  # a file of something else, or of another release, is refused before anything is made
 
     async def do() -> Result:
         clock, ids = SystemClock(), RandomIds()
-        ledger = SqliteLedger(path, clock, ids)
+        ledger = archive.open(clock, ids)
         try:
             return await work(ledger, clock, ids)
         finally:

@@ -12,8 +12,7 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import reading, writing
+from agent_gate.doors.cli.ledgers import existing_database, reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit
@@ -72,7 +71,7 @@ def list_(db: Db = DEFAULT_DB, as_json: AsJson = False) -> int:
 
 
 def _change(db: str, change: Callable[[ContactsService], Awaitable[None]]) -> None:
-    writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.secret, clock, ids)))
+    writing(db, lambda ledger, clock, ids: change(ContactsService(ledger, ledger.storage.secret(), clock, ids)))
 
 
 def _value(key: str) -> str:

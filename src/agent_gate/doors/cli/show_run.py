@@ -15,7 +15,6 @@ from agent_gate.doors.cli.outcomes import why
 from agent_gate.doors.codes import Exit
 from agent_gate.history.replay_words import in_words
 from agent_gate.history.report import run_of, steps_shown
-from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.codec import restore
 from agent_gate.model.errors import Problem
 from agent_gate.model.visible import visible
@@ -52,7 +51,7 @@ def show_run(
     as_json: AsJson = False,
 ) -> int:
     """Show one run: its plan, its policy, and each call with its ids and hashes."""
-    with reading(db) as reader, one_moment(reader):
+    with reading(db) as reader, reader.one_moment():
         found = run_of(reader, run)
         steps = steps_shown(reader, found)
     if as_json:

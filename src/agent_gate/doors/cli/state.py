@@ -10,13 +10,11 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.calling import call_here
 from agent_gate.doors.cli.check import DEFAULT_POLICY
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import reading
+from agent_gate.doors.cli.ledgers import existing_database, reading
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, PolicyPath, Project, commands, examples
 from agent_gate.doors.cli.outcomes import print_outcome
 from agent_gate.doors.codes import Exit, exit_of_outcome
 from agent_gate.history import state
-from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.visible import visible, visible_lines
 
 app = commands("A project's state, now and at every moment before.")
@@ -87,7 +85,7 @@ def diff(
 
     The difference is a JSON Patch (RFC 6902).
     """
-    with reading(db) as reader, one_moment(reader):
+    with reading(db) as reader, reader.one_moment():
         last = state.show(reader, project).version
         first_place, second_place = _place(before, max(0, last - 1)), _place(after, last)
         operations = state.diff(reader, project, first_place, second_place)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from starlette.responses import Response
@@ -16,8 +14,7 @@ from agent_gate.doors.console.stages import Stage, stages_of
 from agent_gate.doors.console.undo import submit_for, tell_outcome
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import query, state
-from agent_gate.ledger.chain import GENESIS, header_bytes, link
-from agent_gate.ledger.sqlite.reader import one_moment, row_of
+from agent_gate.history.links import Link, link_of
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError, ToolError
@@ -27,17 +24,9 @@ from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import drawn
 from agent_gate.ports import RegisteredTool
+from agent_gate.ports.reading import Reader
 
 _PLACE_DIGITS_MAX = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One entry of the call in its chain, and whether it still is what was hashed."""
-
-    entry: Entry
-    holds: bool
-    is_erased: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +118,19 @@ async def undo(visit: Visit) -> Response:
     return visit.go("calls", call_id)
 
 
-def _story(reader: sqlite3.Connection, call_id: str) -> Story:
-    with one_moment(reader):
+def _story(reader: Reader, call_id: str) -> Story:
+    with reader.one_moment():
         entries = query.call(reader, call_id)
         bodies = [_fields(entry) for entry in entries]
         args: Mapping[str, Json] = next((body["args"] for body in bodies if "args" in body), {})
-        blob = row_of(reader, "SELECT data FROM blobs WHERE hash = ?", output_blob(call_id))
-        outcome = outcome_of(entries, bytes(blob[0]) if blob else None)
+        outcome = outcome_of(entries, reader.blob(output_blob(call_id)))
         return Story(
             entries[0],
             outcome,
             args,
             stages_of(entries, bodies, outcome),
             _changes(reader, entries[0].project, outcome),
-            [_link(reader, entry) for entry in entries],
+            [link_of(reader, entry) for entry in entries],
             outcome.data if outcome else None,
         )
 
@@ -152,7 +140,7 @@ def _fields(entry: Entry) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _changes(reader: sqlite3.Connection, project: str, outcome: Outcome | None) -> list[Step]:
+def _changes(reader: Reader, project: str, outcome: Outcome | None) -> list[Step]:
     if outcome is None or not outcome.state_diff or outcome.state_version is None:
         return []
     try:
@@ -160,27 +148,3 @@ def _changes(reader: sqlite3.Connection, project: str, outcome: Outcome | None) 
     except GateError:
         return steps(outcome.state_diff)
     return steps(outcome.state_diff, before)
-
-
-def _link(reader: sqlite3.Connection, entry: Entry) -> Link:
-    """`verify` looks at everything and at the anchor; this is the one entry and the one before it."""
-    before = row_of(reader, "SELECT hash FROM entries WHERE project = ? AND seq = ?", entry.project, entry.seq - 1)
-    header = header_bytes(
-        entry.project,
-        entry.seq,
-        entry.at,
-        entry.kind,
-        entry.run_id,
-        entry.call_id,
-        entry.request_id,
-        entry.agent_id,
-        entry.tool,
-        entry.status,
-        entry.body_hash,
-    )
-    holds = (
-        entry.prev_hash == (before[0] if before else GENESIS if entry.seq == 1 else None)
-        and link(entry.prev_hash, header) == entry.hash
-        and (entry.body is None or sha256(entry.body).digest() == entry.body_hash)
-    )
-    return Link(entry, holds, entry.body is None)

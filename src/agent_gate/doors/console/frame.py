@@ -127,12 +127,7 @@ class Console:
 
     async def read(self, question: Callable[..., T], *args: Any, **options: Any) -> T:
         """A question about the past, in a thread of its own."""
-
-        def ask() -> T:
-            with self.context.reader() as reader:
-                return question(reader, *args, **options)
-
-        return await asyncio.to_thread(ask)
+        return await self.context.readings.ask(lambda reader: question(reader, *args, **options))
 
 
 @dataclass(slots=True)

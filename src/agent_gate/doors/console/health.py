@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from pathlib import Path
-from typing import Any
 
 from starlette.responses import Response
 
@@ -14,7 +11,6 @@ from agent_gate.doors.health import connections
 from agent_gate.history import events, projects
 from agent_gate.history.findings import Report
 from agent_gate.history.verify import verify as verify_ledger
-from agent_gate.ledger.sqlite.reader import row_of
 
 FINDINGS_SHOWN_MAX = 50
 EVENTS_SHOWN_MAX = 20
@@ -27,7 +23,7 @@ async def show(visit: Visit) -> Response:
 async def verify(visit: Visit) -> Response:
     """Every chain, every body and the anchor; it may take a while on a large ledger, so one runs at a time."""
     async with visit.console.verifying:
-        report = await asyncio.to_thread(verify_ledger, visit.context.db)
+        report = await asyncio.to_thread(verify_ledger, visit.context.gate.ledger.storage)
     return await _page(visit, report)
 
 
@@ -37,7 +33,8 @@ async def _page(visit: Visit, report: Report | None = None) -> Response:
         "health.html",
         report=report,
         findings_max=FINDINGS_SHOWN_MAX,
-        ledger=await visit.console.read(_ledger, context.db),
+        totals=await visit.console.read(lambda reader: reader.totals()),
+        ledger_mb=context.gate.ledger.storage.size_bytes() / 1_048_576,
         events=await visit.console.read(events.last_events, EVENTS_SHOWN_MAX),
         projects=await visit.console.read(projects.list_projects),
         policy_hash=context.gate.judge.policy_hash,
@@ -49,13 +46,3 @@ async def _page(visit: Visit, report: Report | None = None) -> Response:
         is_closing=context.closing.is_set(),
         connections=await connections(context),
     )
-
-
-def _ledger(reader: sqlite3.Connection, db: Path) -> dict[str, Any]:
-    return {
-        "entries": row_of(reader, "SELECT coalesce(max(id), 0) FROM entries")[0],
-        "open_work": row_of(reader, "SELECT count(*) FROM open_work")[0],
-        "effects": row_of(reader, "SELECT count(*) FROM outbox")[0],
-        "waiting": row_of(reader, "SELECT count(*) FROM waiting_results")[0],
-        "mb": db.stat().st_size / 1_048_576,
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import sqlite3
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
@@ -16,6 +15,7 @@ from agent_gate.history.report_page_style import STYLE
 from agent_gate.history.touched import endings
 from agent_gate.model.codec import restore
 from agent_gate.model.limits import CONSOLE_ROWS_MAX
+from agent_gate.ports.reading import Reader
 
 _STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
 _REPORT_POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; frame-ancestors 'none'"
@@ -42,5 +42,5 @@ def _plan_name(run: Mapping[str, Any]) -> str:
     return str(restore(run["plan_json"].encode()).get("name", "")) if run["plan_json"] else ""
 
 
-def _report(reader: sqlite3.Connection, visit: Visit) -> dict[str, Any]:
+def _report(reader: Reader, visit: Visit) -> dict[str, Any]:
     return report.build_report(reader, visit.request.path_params["run_id"], visit.now)

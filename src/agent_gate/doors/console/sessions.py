@@ -54,8 +54,8 @@ class Session:
 class Sessions:
     """Kept by the digest of the cookie, so that no look at this process's memory by key tells a cookie."""
 
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
+    def __init__(self, monotonic: Callable[[], float], most: int = CONSOLE_SESSIONS_MAX) -> None:
+        self._monotonic, self._most = monotonic, most
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class Sessions:
         own = [key for key, session in self._sessions.items() if session.approver_id == approver_id]
         for key in own[: max(0, len(own) - CONSOLE_SESSIONS_OF_ONE_MAX + 1)]:
             del self._sessions[key]
-        while len(self._sessions) >= CONSOLE_SESSIONS_MAX:
+        while len(self._sessions) >= self._most:
             self._sessions.popitem(last=False)
         now, cookie = self._monotonic(), secrets.token_urlsafe(32)
         session = self._sessions[_digest(cookie)] = Session(approver_id, now, now)

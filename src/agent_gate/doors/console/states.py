@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 
 from starlette.responses import Response
@@ -12,9 +11,9 @@ from agent_gate.doors.console.shown import Step, steps
 from agent_gate.doors.console.undo import submit_for, tell_outcome
 from agent_gate.history import projects, state
 from agent_gate.history.state import Change, StateVersion
-from agent_gate.ledger.sqlite.reader import one_moment
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import CONSOLE_ROWS_MAX
+from agent_gate.ports.reading import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +44,8 @@ async def revert(visit: Visit) -> Response:
     return visit.go("state", project)
 
 
-def _view(reader: sqlite3.Connection, project: str, wanted_from: str, wanted_to: str) -> View:
-    with one_moment(reader):
+def _view(reader: Reader, project: str, wanted_from: str, wanted_to: str) -> View:
+    with reader.one_moment():
         current = state.show(reader, project)
         after = _version(wanted_to, current.version)
         before = _version(wanted_from, max(0, after - 1))

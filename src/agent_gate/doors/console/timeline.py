@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +10,13 @@ from starlette.responses import Response
 from agent_gate.doors.console.frame import Visit, address
 from agent_gate.history import projects, query
 from agent_gate.history.query import AuditLine
-from agent_gate.model.errors import GateError, StorageError, ToolError
+from agent_gate.history.readings import TookTooLongError
+from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.limits import CONSOLE_ROWS_MAX
+from agent_gate.ports.reading import Reader
 
 FILTERS = ("agent", "tool", "status", "project", "since", "text")
 SINCE = (("", "any time"), ("1h", "the last hour"), ("24h", "the last day"), ("7d", "the last week"))
-_STEPS_BETWEEN_LOOKS = 10_000
-"""Of SQLite's machine: a few hundred microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,13 @@ class Found:
 
 async def show(visit: Visit) -> Response:
     chosen = {name: visit.asked(name)[:200] for name in FILTERS}
-    found, problem = Found([]), None
+    found, problem, within_s = Found([]), None, visit.context.bounds.console_search_s
     try:
-        found = await visit.console.read(
-            _look, visit.now, chosen, visit.asked("before"), visit.context.bounds.console_search_s
+        found = await visit.context.readings.ask(
+            lambda reader: _look(reader, visit.now, chosen, visit.asked("before")), within_s
         )
+    except TookTooLongError:
+        problem = Problem(2002, f"the search took longer than {within_s:.0f} s", "choose a shorter time, or an agent")
     except GateError as error:
         problem = error.problem
     return await visit.page(
@@ -53,22 +53,11 @@ async def show(visit: Visit) -> Response:
     )
 
 
-def _look(reader: sqlite3.Connection, now: float, chosen: dict[str, str], before: str, within_s: float) -> Found:
+def _look(reader: Reader, now: float, chosen: dict[str, str], before: str) -> Found:
     wanted: dict[str, Any] = {name: value for name, value in chosen.items() if value}
     if before:
         wanted["before"] = _place(before)
-    ends_at = time.monotonic() + within_s
-    reader.set_progress_handler(lambda: time.monotonic() > ends_at, _STEPS_BETWEEN_LOOKS)
-    try:
-        lines = query.audit(reader, now=now, limit=CONSOLE_ROWS_MAX + 1, **wanted)
-    except StorageError:
-        if time.monotonic() <= ends_at:
-            raise
-        raise ToolError(
-            f"the search took longer than {within_s:.0f} s",
-            code=2002,
-            suggestion="choose a shorter time, or an agent",
-        ) from None
+    lines = query.audit(reader, now=now, limit=CONSOLE_ROWS_MAX + 1, **wanted)
     shown = lines[:CONSOLE_ROWS_MAX]
     return Found(shown, f"{shown[-1].project}:{shown[-1].seq}" if len(lines) > len(shown) else "")
 

@@ -28,10 +28,10 @@ ELSEWHERE = Problem(2007, "the call is under way", "ask again in a moment")
 
 
 class Calls:
-    def __init__(self, gate: Gate, agent: Agent, project: str, wait_s: float) -> None:
+    def __init__(self, gate: Gate, agent: Agent, project: str, wait_s: float, decided_s: float = MCP_DECIDED_S) -> None:
         """`wait_s` is how long a call waits for a person, where the client follows its progress."""
         self.gate, self.agent = gate, agent
-        self._project, self._wait_s = project, wait_s
+        self._project, self._wait_s, self.decided_s = project, wait_s, decided_s
         self._left_open = LeftOpenCalls(gate, Mailbox(gate), agent, project)
         self.ending = asyncio.Event()
         """Set when the door closes: who waits for a person is answered at once."""
@@ -90,7 +90,7 @@ class Calls:
         if found is not None:
             outcome = await self._followed(still_open(found[0]), progress)
         else:
-            reached = await self._reached(call_id, max(self._wait_s, MCP_DECIDED_S))
+            reached = await self._reached(call_id, max(self._wait_s, self.decided_s))
             outcome = reached or Outcome(call_id=call_id, status=Status.UNKNOWN, error=ELSEWHERE)
         await self._hand_over(outcome)
         return outcome
@@ -106,7 +106,7 @@ class Calls:
         undecided = await self._is_undecided(pending.call_id)
         if undecided and progress is None:
             return pending
-        wait_s = self._wait_s if undecided else max(self._wait_s, MCP_DECIDED_S)
+        wait_s = self._wait_s if undecided else max(self._wait_s, self.decided_s)
         for tick in range(ceil(wait_s / MCP_PROGRESS_INTERVAL_S)):
             waited_s = tick * MCP_PROGRESS_INTERVAL_S
             if progress is not None:

@@ -60,8 +60,10 @@ INSTRUCTIONS = (
 class McpDoor:
     """For one agent; a ConfigError where the names of two tools would be the same to a client."""
 
-    def __init__(self, calls: Calls, approvers: Sequence[Approver] = ()) -> None:
-        self._calls, self._gate, self._approvers = calls, calls.gate, approvers
+    def __init__(
+        self, calls: Calls, approvers: Sequence[Approver] = (), poll_s: float = POLICY_POLL_INTERVAL_S
+    ) -> None:
+        self._calls, self._gate, self._approvers, self._poll_s = calls, calls.gate, approvers, poll_s
         self._tools = by_client_name(
             (registered.declaration.name for registered in self._gate.tools.all()), GATE_RESULT
         )
@@ -94,7 +96,7 @@ class McpDoor:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(POLICY_POLL_INTERVAL_S)
+            await asyncio.sleep(self._poll_s)
             before = self._list
             if self._offered() != before:
                 await self._changes.publish(ToolsListChanged())

@@ -17,11 +17,13 @@ from agent_gate.doors.health import health_of
 from agent_gate.doors.http import STRANGER, json_response
 from agent_gate.doors.observe.metrics import Meter
 from agent_gate.doors.reads import look
-from agent_gate.history.inbox import count_open, count_waiting_results, is_paused
-from agent_gate.ledger.sqlite.reader import row_of
+from agent_gate.history.inbox import is_paused
 from agent_gate.model.call import Agent
-from agent_gate.model.entry import GATE_PROJECT, Applied, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import IdentityError
+from agent_gate.model.work import Work
+from agent_gate.ports.reading import Reader
 
 _log = logging.getLogger("agent_gate.health")
 
@@ -58,17 +60,16 @@ class Probes:
     async def _metrics(self, request: Request) -> Response:
         if refused := await self._refusal(request):
             return refused
-        await asyncio.to_thread(self._count)
+        await self._context.readings.ask(self._count)
         self._meter.ledger = self._context.gate.ledger.figures()
         self._meter.under_way = self._context.gate.calls_under_way
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(self._meter.registry), headers={"content-type": content_type})
 
-    def _count(self) -> None:
-        with self._context.reader() as reader:
-            self._meter.questions = count_open(reader, self._context.gate.clock)
-            self._meter.results = count_waiting_results(reader)
-            self._meter.paused = is_paused(reader)
+    def _count(self, reader: Reader) -> None:
+        self._meter.questions = reader.count_open_questions(self._context.gate.clock)
+        self._meter.results = reader.totals().waiting_results
+        self._meter.paused = is_paused(reader)
 
     async def _refusal(self, request: Request) -> Response | None:
         """Figures tell of everybody's calls: they are for approvers, and for agents that do nothing but look."""
@@ -106,9 +107,5 @@ class Probes:
 
     async def _database(self) -> bool:
         """A reader of its own reads, and the writer takes work."""
-        await asyncio.to_thread(self._read)
+        await self._context.readings.ask(lambda reader: reader.heads())
         return isinstance(await self._context.gate.ledger.commit(Work(GATE_PROJECT)), Applied)
-
-    def _read(self) -> None:
-        with self._context.reader() as reader:
-            row_of(reader, "SELECT count(*) FROM heads")

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,20 +29,32 @@ from agent_gate.model.limits import (
     AGENT_DRAIN_S,
     AGENT_HEALTH_INTERVAL_S,
     AGENT_MESSAGE_OVERHEAD_BYTES,
+    AGENT_QUEUE_WAIT_S,
     AGENT_STREAMS_MAX,
 )
 
 HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
+@dataclass(frozen=True, slots=True)
+class AgentBounds:
+    queue_wait_s: float = AGENT_QUEUE_WAIT_S
+    health_interval_s: float = AGENT_HEALTH_INTERVAL_S
+    drain_s: float = AGENT_DRAIN_S
+    streams_max: int = AGENT_STREAMS_MAX
+
+
 @asynccontextmanager
-async def serving(config: Config, registry: Registry, executor: Executor) -> AsyncIterator[Path]:
+async def serving(
+    config: Config, registry: Registry, executor: Executor, bounds: AgentBounds | None = None
+) -> AsyncIterator[Path]:
     """Serves while the block runs, and gives the path of the socket; ready when the block begins.
 
     The registry holds every policy by now: before that there is no socket that somebody could be let through by.
     """
     settings = config.policy_agent
     assert settings is not None
+    bounds = bounds or AgentBounds()
     outer = Path(settings.socket_path)
     async with AsyncExitStack() as stack:
         stack.enter_context(claimed(outer, for_others=bool(settings.allow_uids)))
@@ -49,7 +62,7 @@ async def serving(config: Config, registry: Registry, executor: Executor) -> Asy
         if settings.allow_uids:
             inner = Path(f"{outer}.private") / "s"
             stack.enter_context(claimed(inner))
-        stop = await _started(inner, config, settings, registry, executor)
+        stop = await _started(inner, config, settings, registry, executor, bounds)
         stack.push_async_callback(stop)
         if settings.allow_uids:
             await stack.enter_async_context(relaying(outer, inner, {os.geteuid(), *settings.allow_uids}))
@@ -59,12 +72,17 @@ async def serving(config: Config, registry: Registry, executor: Executor) -> Asy
 
 
 async def _started(
-    path: Path, config: Config, settings: PolicyAgentConfig, registry: Registry, executor: Executor
+    path: Path,
+    config: Config,
+    settings: PolicyAgentConfig,
+    registry: Registry,
+    executor: Executor,
+    bounds: AgentBounds,
 ) -> Callable[[], Awaitable[None]]:
     """A server that runs, and how to end it in good order."""
-    server = _server(settings)
-    running = Running(settings.max_concurrent_requests)
-    health = Health(executor, SERVICE.full_name, AGENT_HEALTH_INTERVAL_S)
+    server = _server(settings, bounds.streams_max)
+    running = Running(settings.max_concurrent_requests, bounds.queue_wait_s)
+    health = Health(executor, SERVICE.full_name, bounds.health_interval_s)
     agent = PolicyAgent(registry, executor, running, health, settings)
     kernel = Kernel(config.chains, settings, registry, executor, running)
     server.add_generic_rpc_handlers((handlers(SERVICE, agent.methods()), *envoy_handlers(kernel)))
@@ -77,12 +95,12 @@ async def _started(
     async def stop() -> None:
         health.close()
         agent.close()
-        await server.stop(AGENT_DRAIN_S)
+        await server.stop(bounds.drain_s)
 
     return stop
 
 
-def _server(settings: PolicyAgentConfig) -> grpc.aio.Server:
+def _server(settings: PolicyAgentConfig, streams_max: int) -> grpc.aio.Server:
     message_bytes_max = settings.max_body_size + settings.max_state_size + AGENT_MESSAGE_OVERHEAD_BYTES
     return grpc.aio.server(
         options=(
@@ -90,7 +108,7 @@ def _server(settings: PolicyAgentConfig) -> grpc.aio.Server:
             ("grpc.max_send_message_length", message_bytes_max),
             ("grpc.so_reuseport", 0),
         ),
-        maximum_concurrent_rpcs=AGENT_STREAMS_MAX,
+        maximum_concurrent_rpcs=streams_max,
     )
 
 

@@ -23,9 +23,11 @@ _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def relaying(outer: Path, inner: Path, allowed_uids: Collection[int]) -> AsyncIterator[None]:
+async def relaying(
+    outer: Path, inner: Path, allowed_uids: Collection[int], connections_max: int = RELAY_CONNECTIONS_MAX
+) -> AsyncIterator[None]:
     """While the block runs, whoever may come in at `outer` talks to `inner`."""
-    relay = _Relay(inner, frozenset(allowed_uids))
+    relay = _Relay(inner, frozenset(allowed_uids), connections_max)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with umask(FOR_ANYBODY):
         listener.bind(os.fspath(outer))
@@ -46,8 +48,8 @@ def peer_uid(connection: socket.socket) -> int:
 
 
 class _Relay:
-    def __init__(self, inner: Path, allowed_uids: frozenset[int]) -> None:
-        self._inner, self._allowed_uids = inner, allowed_uids
+    def __init__(self, inner: Path, allowed_uids: frozenset[int], connections_max: int) -> None:
+        self._inner, self._allowed_uids, self._max = inner, allowed_uids, connections_max
         self._serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,8 +69,8 @@ class _Relay:
         if uid not in self._allowed_uids:
             _log.warning("user id %d is not in allow_uids: turned away", uid)
             return False
-        if len(self._serving) > RELAY_CONNECTIONS_MAX:
-            _log.warning("more than %d connections: one of user id %d is turned away", RELAY_CONNECTIONS_MAX, uid)
+        if len(self._serving) > self._max:
+            _log.warning("more than %d connections: one of user id %d is turned away", self._max, uid)
             return False
         return True
 

@@ -14,8 +14,8 @@ from agent_gate.model.limits import AGENT_QUEUE_WAIT_S
 class Running:
     """Places for chains; who finds none free waits a moment in a short queue, first come, first served."""
 
-    def __init__(self, at_once_max: int) -> None:
-        self._max, self._count = at_once_max, 0
+    def __init__(self, at_once_max: int, wait_s: float = AGENT_QUEUE_WAIT_S) -> None:
+        self._max, self._wait_s, self._count = at_once_max, wait_s, 0
         self._queue: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
@@ -35,7 +35,7 @@ class Running:
     async def _waited(self, deadline_s: float | None) -> float | None:
         loop = asyncio.get_running_loop()
         began, place = loop.time(), loop.create_future()
-        wait_s = AGENT_QUEUE_WAIT_S if deadline_s is None else min(AGENT_QUEUE_WAIT_S, deadline_s)
+        wait_s = self._wait_s if deadline_s is None else min(self._wait_s, deadline_s)
         self._queue.append(place)
         try:
             async with asyncio.timeout(wait_s):

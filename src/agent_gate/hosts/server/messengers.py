@@ -1,31 +1,16 @@
-"""Where people are asked besides console and terminal: every messenger of the configuration, as one notifier."""
+"""Every messenger of the configuration, as one notifier: the one place that knows them all."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Protocol
 
 from agent_gate.config import Config
 from agent_gate.doors.context import ServerContext
+from agent_gate.doors.messengers.messenger import Messenger
 from agent_gate.model.approval import Question
 from agent_gate.ports import Notifier
-
-
-class Messenger(Notifier, Protocol):
-    """Given to the gate as its notifier, then attached to the hall, then started."""
-
-    def attach(self, context: ServerContext) -> None: ...
-
-    async def start(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    def healthy(self) -> bool: ...
-
-    @property
-    def trouble(self) -> str: ...
 
 
 class Messengers(Notifier):
@@ -58,15 +43,15 @@ def messengers_of(config: Config) -> Messengers | None:
     found: dict[str, Messenger] = {}
     if config.messenger is not None and config.messenger.telegram is not None:
         # An extra: python-telegram-bot need not be installed where nobody is asked that way.
-        from agent_gate.doors.telegram import TelegramMessenger  # noqa: PLC0415
+        from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter  # noqa: PLC0415
 
-        found["messenger"] = TelegramMessenger(config.messenger.telegram)
+        found["messenger"] = Messenger(TelegramAdapter(config.messenger.telegram))
     home = config.services.homeassistant
     if home is not None and home.approvals:
         # Its libraries take a tenth of a second, which only those pay who have a home.
-        from agent_gate.doors.home_assistant import HomeApprovals  # noqa: PLC0415
+        from agent_gate.doors.messengers.phones.adapter import PhonesAdapter  # noqa: PLC0415
 
-        found["home_assistant approvals"] = HomeApprovals(home)
+        found["home_assistant approvals"] = Messenger(PhonesAdapter(home))
     return Messengers(found) if found else None
 
 

@@ -85,7 +85,8 @@ async def _context(settings: Settings, here: Process) -> AsyncIterator[ServerCon
         )
         reload_by_signal(here, gate)
         mailbox = Mailbox(gate, identities.agents)
-        context = ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config, settings.db)
+        context = ServerContext(gate, Approvals(gate, mailbox), mailbox, identities, config)
+        stack.callback(context.close)
         if messengers is not None:
             await stack.enter_async_context(messengers.at_work(context))
         approvals = await stack.enter_async_context(Traffic(gate, identities.agents))

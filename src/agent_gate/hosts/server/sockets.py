@@ -1,4 +1,4 @@
-"""Sockets as uvicorn serves them: bounds on what it leaves open, and a short way for messages that are plain."""
+"""Sockets as uvicorn serves them: bounds on what it leaves open, and a short cut for plain messages (decision 0013)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from socket import socket
 from typing import Any
 
@@ -34,15 +35,34 @@ from agent_gate.model.limits import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SocketBounds:
+    """Seconds that a peer has, for each thing that it may keep others waiting with."""
+
+    handshake_s: float = HANDSHAKE_TIMEOUT_S
+    request_s: float = REQUEST_TIMEOUT_S
+    goodbye_s: float = GOODBYE_S
+    stalled_s: float = STALLED_S
+    ping_interval_s: float = PING_INTERVAL_S
+    ping_timeout_s: float = PING_TIMEOUT_S
+
+
+class BoundedConfig(uvicorn.Config):
+    """Uvicorn's settings, which it hands to every protocol, with our bounds among them."""
+
+    bounds = SocketBounds()
+
+
 class _Stall:
     """Ends a connection whose peer reads nothing for too long: what waits for it is memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
         self.end()
-        self._timer = asyncio.get_running_loop().call_later(STALLED_S, transport.abort)
+        self._timer = asyncio.get_running_loop().call_later(self._after_s, transport.abort)
 
     def end(self) -> None:
         if self._timer is not None:
@@ -51,12 +71,14 @@ class _Stall:
 
 
 class WebSocket(WebSocketsSansIOProtocol):
+    config: BoundedConfig
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._stall = _Stall()
+        self._stall = _Stall(self.config.bounds.stalled_s)
         self._take: Callable[[bytes], bool] | None = None
         self._is_between_frames = False
-        self.close_timeout = GOODBYE_S
+        self.close_timeout = self.config.bounds.goodbye_s
 
     def handle_connect(self, event: Request) -> None:
         """Who has not said who they are gets little room, until the door says that they have."""
@@ -92,13 +114,13 @@ class WebSocket(WebSocketsSansIOProtocol):
             self.transport.abort()
 
     def handle_text(self, event: Frame) -> None:
-        """What the library took out of its frames goes the same way."""
+        """Take what the library found in its frames the same way."""
         if not (event.fin and self._take is not None and self._is_idle and self._take(bytes(event.data))):
             super().handle_text(event)
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is in the way: no message that waits or is still to be completed, no answer, no goodbye."""
+        """Tell if nothing is in the way: no message that waits or is still to be completed, no answer, no goodbye."""
         conn = self.conn
         return not self.read_paused and conn.current_size is None and conn.state is OPEN and self.writable.is_set()
 
@@ -123,15 +145,18 @@ class WebSocket(WebSocketsSansIOProtocol):
 class Http(HttpToolsProtocol):
     """A request's head and body must come in time, and its head within bounds."""
 
+    config: BoundedConfig
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._stall = _Stall()
+        self._bounds = self.config.bounds
+        self._stall = _Stall(self._bounds.stalled_s)
         self._due: asyncio.TimerHandle | None = None
         self._in_head, self._head_bytes = True, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect_within(HANDSHAKE_TIMEOUT_S)
+        self._expect_within(self._bounds.handshake_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_within(None)
@@ -148,11 +173,11 @@ class Http(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_head, self._head_bytes = True, 0
-        self._expect_within(HANDSHAKE_TIMEOUT_S)
+        self._expect_within(self._bounds.handshake_s)
 
     def on_headers_complete(self) -> None:
         self._in_head, self._head_bytes = False, 0
-        self._expect_within(REQUEST_TIMEOUT_S)
+        self._expect_within(self._bounds.request_s)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -185,25 +210,28 @@ def _is_of_interest(record: logging.LogRecord) -> bool:
 class Server(uvicorn.Server):
     """Uvicorn on sockets that are already bound; signals are left to who starts it."""
 
-    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None = None) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                http=Http,
-                ws=WebSocket,
-                ws_max_size=MESSAGE_BYTES_MAX,
-                ws_ping_interval=PING_INTERVAL_S,
-                ws_ping_timeout=PING_TIMEOUT_S,
-                ws_per_message_deflate=False,
-                lifespan="off",
-                log_config=None,
-                log_level="error",  # below that uvicorn logs URLs with their queries
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=1,
-            )
+    config: BoundedConfig
+
+    def __init__(self, app: ASGIApp, tls: ssl.SSLContext | None = None, bounds: SocketBounds | None = None) -> None:
+        bounds = bounds or SocketBounds()
+        config = BoundedConfig(
+            app,
+            http=Http,
+            ws=WebSocket,
+            ws_max_size=MESSAGE_BYTES_MAX,
+            ws_ping_interval=bounds.ping_interval_s,
+            ws_ping_timeout=bounds.ping_timeout_s,
+            ws_per_message_deflate=False,
+            lifespan="off",
+            log_config=None,
+            log_level="error",  # below that uvicorn logs URLs with their queries
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
         )
+        config.bounds = bounds
+        super().__init__(config)
         self._tls = tls
         logging.getLogger("uvicorn.error").addFilter(_is_of_interest)
 
@@ -218,7 +246,7 @@ class Server(uvicorn.Server):
         def protocol() -> asyncio.Protocol:
             return Http(config=self.config, server_state=self.server_state, app_state={}, _loop=loop)
 
-        handshake_s = HANDSHAKE_TIMEOUT_S if self._tls else None
+        handshake_s = self.config.bounds.handshake_s if self._tls else None
         self.servers = [
             await loop.create_server(
                 protocol, sock=one, backlog=self.config.backlog, ssl=self._tls, ssl_handshake_timeout=handshake_s

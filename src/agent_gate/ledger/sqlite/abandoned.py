@@ -12,10 +12,11 @@ import orjson
 from agent_gate.ledger.sqlite.backing import Answers, answers
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, LeaveResult, Resolve, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.model.record import RESERVED_WINDOW
+from agent_gate.model.work import Change, LeaveResult, Release, Resolve, Unhold, Work
 from agent_gate.ports import Clock
 
 _PENDING = (
@@ -119,8 +120,9 @@ def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str
     left: tuple[LeaveResult, ...] = ()
     if "door" in held.body:
         left = (LeaveResult(question.agent_id, question.call_id, held.request_id, at),)
+    ends: tuple[Change, ...] = (*map(Release, held.reserved), Unhold(question.call_id), *left)
     if question.resolution is not None:
-        return Work(question.project, (settled,), unholds=question.call_id, releases=held.reserved, side_tables=left)
+        return Work(question.project, (settled,), ends)
     answer: dict[str, Any] = {
         **held.kept("bound_hash", "nonce", "signatures"),
         "resolution": "expired",
@@ -131,10 +133,7 @@ def _ending(question: _Question, held: _Held, now: float, salt: Callable[[], str
     return Work(
         question.project,
         (_draft(Kind.ANSWERED, question, held, at, answer, "expired"), settled),
-        resolves=Resolve(question.call_id, question.nonce, now, "expired"),
-        unholds=question.call_id,
-        releases=held.reserved,
-        side_tables=left,
+        (Resolve(question.call_id, question.nonce, now, "expired"), *ends),
     )
 
 

@@ -12,7 +12,6 @@ import orjson
 
 from agent_gate.ledger.chain import header_bytes, link
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import PutContact, Work
 from agent_gate.model.grant import Grant
 
 _COLUMNS = (
@@ -64,28 +63,9 @@ def told(connection: sqlite3.Connection, sql: str, *values: object) -> Iterator[
             yield Told(project, at, status, orjson.loads(body))
 
 
-def told_work(cursor: sqlite3.Connection, work: Work, instance: str) -> dict[str, Any]:
-    """What the first entry of a work says of it, so that the tables beside the chain can be rebuilt from entries."""
-    fields: dict[str, Any] = {}
-    if work.charges:
-        fields["charges"] = [[one.scope, one.bucket, one.amount, one.window] for one in work.charges]
-    if work.claim:
-        fields["claim"] = work.claim.input_hash
-    for item in work.side_tables:
-        if isinstance(item, PutContact):
-            fields["sealed"] = sha256(item.sealed).hexdigest()
-    if work.erases:  # what the erased bodies told of it is gone
-        found = cursor.execute("SELECT scope, bucket, amount FROM counters WHERE project = ?", (work.project,))
-        fields["counters"] = [list(row) for row in found.fetchall()]
-    if work.outbox:
-        fields["effects"] = [[row.effect_id, instance, sha256(row.payload).hexdigest()] for row in work.outbox]
-    if work.holds:
-        fields["question"] = sha256(orjson.dumps(work.holds)).hexdigest()
-    if work.releases:
-        fields["releases"] = [[one.scope, one.bucket, one.amount, one.window] for one in work.releases]
-    if work.charges or work.releases or work.erases:
-        fields["totals"] = dict(cursor.execute(TOTALS, (work.project,)).fetchall())
-    return fields
+def totals(connection: sqlite3.Connection, project: str) -> dict[str, float]:
+    """Sum up what the project counts now, without the quotas of runs."""
+    return dict(connection.execute(TOTALS, (project,)).fetchall())
 
 
 def with_work(body: bytes, fields: Mapping[str, Any]) -> bytes:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from agent_gate.ledger.sqlite.side_tables import known_offset
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Draft, Kind, NoteClock, Work
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.limits import CLOCK_JUMP_MIN_S
 from agent_gate.model.moment import epoch, iso
+from agent_gate.model.work import NoteClock, Work
 from agent_gate.ports import Clock
 
 MEASUREMENTS_MAX = 3
@@ -57,8 +58,8 @@ class ClockWatch:
     def _noted(self, jump_s: float) -> Work:
         note = NoteClock(self._clock.boot, self._offset_s)
         if abs(jump_s) < CLOCK_JUMP_MIN_S:
-            return Work(GATE_PROJECT, side_tables=(note,))
+            return Work(GATE_PROJECT, changes=(note,))
         body = {"boot": self._clock.boot, "by_s": round(jump_s, 3), "salt": self._salt()}
         status = "ahead" if jump_s > 0 else "back"
         draft = Draft(Kind.CLOCK, iso(self._clock.now()), canonical(body), status=status)
-        return Work(GATE_PROJECT, (draft,), side_tables=(note,))
+        return Work(GATE_PROJECT, (draft,), (note,))

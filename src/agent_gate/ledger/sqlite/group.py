@@ -12,9 +12,10 @@ from operator import itemgetter
 
 from msgspec import Struct
 
-from agent_gate.ledger.anchor import Heads
 from agent_gate.ledger.sqlite.migrate import PAGE_BYTES
-from agent_gate.model.entry import GATE_PROJECT, StateRef
+from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.project import StateRef
+from agent_gate.ports.examining import Heads
 
 _STANDING = (
     "coalesce((SELECT e.status FROM entries e WHERE e.project = heads.project AND e.kind = 'project'"

@@ -12,44 +12,52 @@ from typing import Any, TypeVar
 
 from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
-from agent_gate.ledger.sqlite import apply as applying
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import backing, side_tables
+from agent_gate.ledger.sqlite.changes import counters
 from agent_gate.ledger.sqlite.clock_watch import ClockWatch
 from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.group import SELECT_HEAD
 from agent_gate.ledger.sqlite.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.sqlite.migrate import refuse_what_is_not_ours, upgrade
 from agent_gate.ledger.sqlite.news import News
 from agent_gate.ledger.sqlite.recovery import owed_work
-from agent_gate.ledger.sqlite.rows import BARE_COLUMNS, ENTRY_COLUMNS, bare_request_of, entry_of, question_of
+from agent_gate.ledger.sqlite.rows import BARE_COLUMNS, ENTRY_COLUMNS, bare_request_of, entry_of
 from agent_gate.ledger.sqlite.states import States
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_not_deleted
 from agent_gate.ledger.sqlite.turns import Turns
 from agent_gate.ledger.sqlite.undone import undone
 from agent_gate.ledger.sqlite.writer import Writer
-from agent_gate.model.approval import Question
+from agent_gate.model.approval import BareRequest, Question, question_of
 from agent_gate.model.charge import Charge
-from agent_gate.model.entry import (
-    GATE_PROJECT,
-    Applied,
-    BareRequest,
-    Committed,
-    EntityRow,
-    Entry,
-    ProjectHead,
-    ProjectState,
-    Work,
-)
+from agent_gate.model.committed import Applied, Committed
+from agent_gate.model.entity_change import EntityRow
+from agent_gate.model.entry import GATE_PROJECT, Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
+from agent_gate.model.project import ProjectHead, ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
+from agent_gate.model.work import (
+    Change,
+    Close,
+    CreateProject,
+    EndEffect,
+    Open,
+    QueueEffect,
+    Resolve,
+    SetStatus,
+    Work,
+)
 from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
 
 Found = TypeVar("Found")
+
+_NOTED = (Open, QueueEffect, Close, EndEffect, CreateProject, SetStatus, Resolve)
+"""Changes after which this process knows something that it did not."""
 
 
 class SqliteLedger(DocumentDatabase):
@@ -61,6 +69,7 @@ class SqliteLedger(DocumentDatabase):
     def __init__(self, path: Path | str, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> None:
         """`finish_commit` ends commits to files that a process left half-way; without it their calls stay open."""
         self.files = LedgerFiles(Path(path))
+        self.storage = SqliteStorage(self.files.db)
         self.instance = ids.new()
         self.clock, self._ids, self._finish_commit = clock, ids, finish_commit
         self._live: set[str] = set()
@@ -93,7 +102,7 @@ class SqliteLedger(DocumentDatabase):
         with self._writer_lock.held():
             upgrade(self.files.db)
             key = AnchorKey.of(self.files)
-            self.secret = self.files.read_or_make_secret()
+            self.files.read_or_make_secret()
             self._reader = connect(self.files.db, read_only=True)
             opened.callback(self._reader.close)
             self._states = States(self._reader)
@@ -130,18 +139,17 @@ class SqliteLedger(DocumentDatabase):
 
     def commit(self, work: Work) -> Awaitable[Committed]:
         self._look_at_clock()
-        begun = [row.effect_id for row in work.outbox]
-        if work.opens:
-            begun.append(work.opens[1])
+        noted = [change for change in work.changes if isinstance(change, _NOTED)]
+        begun = [_id(change) for change in noted if isinstance(change, Open | QueueEffect)]
         self._live.update(begun)
         committing = self._writer.submit(work)
         if work.stands_on is not None:
             self._turns.note(work, committing)
-        if begun or work.closes or work.outbox_done or work.project_change or work.resolves:
-            return self._noted(work, begun, committing)
-        return committing
+        return self._noted(work, noted, begun, committing) if noted else committing
 
-    async def _noted(self, work: Work, begun: Sequence[str], committing: Awaitable[Committed]) -> Committed:
+    async def _noted(
+        self, work: Work, noted: Sequence[Change], begun: Sequence[str], committing: Awaitable[Committed]
+    ) -> Committed:
         """What is begun lives from now on, and what is done no longer; an answer is news for who waits."""
         applied = False
         try:
@@ -150,12 +158,13 @@ class SqliteLedger(DocumentDatabase):
         finally:
             if not applied:
                 self._live.difference_update(begun)
-            self._live.discard(work.closes or work.outbox_done or "")
-        if work.project_change:
-            self._statuses.pop(work.project, None)
-            self._effective.clear()
-        if applied and work.resolves:
-            self._news.tell(work.resolves.call_id)
+            self._live.difference_update(_id(change) for change in noted if isinstance(change, Close | EndEffect))
+        for change in noted:
+            if isinstance(change, CreateProject | SetStatus):
+                self._statuses.pop(work.project, None)
+                self._effective.clear()
+            elif isinstance(change, Resolve) and applied:
+                self._news.tell(change.call_id)
         return result
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:
@@ -227,7 +236,7 @@ class SqliteLedger(DocumentDatabase):
                 code=5004,
                 suggestion="run `agent-gate verify`",
             )
-        return float(self._row(applying.SELECT_USED, project, charge.scope, charge.bucket - charge.window)[0])
+        return float(self._row(counters.SELECT_USED, project, charge.scope, charge.bucket - charge.window)[0])
 
     async def denied_since(self, project: str, signature: str, since: float) -> bool:
         row = self._row(
@@ -408,6 +417,10 @@ class SqliteLedger(DocumentDatabase):
             return self._reader.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
+
+
+def _id(change: Open | Close | QueueEffect | EndEffect) -> str:
+    return change.id if isinstance(change, Open | Close) else change.effect_id
 
 
 def _heard(noted: asyncio.Future[Committed]) -> None:

@@ -6,14 +6,15 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.abandoned import abandoned_questions
 from agent_gate.ledger.sqlite.broken_off import how_it_ended
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.locks import is_gone
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, LeaveResult, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Close, EndEffect, LeaveResult, Unhold, Work
 from agent_gate.ports import Clock, FinishCommit
 
 _SETTLED = Kind.SETTLED
@@ -105,7 +106,7 @@ def _calls_in_doubt(
             ended.status,
         )
         left = (LeaveResult(agent_id, call_id, request_id, draft.at),) if door else ()
-        yield Work(project, (draft,), closes=call_id, unholds=call_id, side_tables=left)
+        yield Work(project, (draft,), (Close(call_id), Unhold(call_id), *left))
 
 
 def _unfinished_runs(
@@ -132,7 +133,7 @@ def _unfinished_runs(
         }
         body |= {"error": _CUT_OFF.to_json(), "salt": salt()}
         draft = Draft(Kind.RUN, iso(now), canonical(body), run_id=run_id, status="failed")
-        yield Work(project, (draft,), closes=run_id)
+        yield Work(project, (draft,), (Close(run_id),))
 
 
 def _lost_effects(
@@ -148,4 +149,4 @@ def _lost_effects(
             "salt": salt(),
         }
         draft = Draft(Kind.EFFECT, iso(now), canonical(body), call_id=call_id, tool=tool, status="unknown")
-        yield Work(project, (draft,), outbox_done=effect_id)
+        yield Work(project, (draft,), (EndEffect(effect_id),))

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from agent_gate.model.approval import Question
-from agent_gate.model.entry import BareRequest, Entry
+from agent_gate.model.approval import BareRequest
+from agent_gate.model.entry import Entry
 from agent_gate.model.moment import epoch
 
 ENTRY_COLUMNS = (
@@ -23,14 +23,6 @@ def bare_request_of(row: Sequence[Any]) -> BareRequest:
     return BareRequest(
         call_id, request_id, tool_name, orjson.loads(args), signature, epoch(created_at), epoch(expires_at)
     )
-
-
-def question_of(text: str) -> Question:
-    fields = orjson.loads(text)
-    for name in ("signatures", "sensitive", "approver_roles"):
-        fields[name] = tuple(fields[name])
-    fields["reasons"] = tuple(fields["reasons"])
-    return Question(**fields)
 
 
 def entry_of(row: Sequence[Any]) -> Entry:

@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 
 from agent_gate.ledger.sqlite import backing
-from agent_gate.model.entry import INITIAL_SNAPSHOT, ProjectState
 from agent_gate.model.errors import StorageError
+from agent_gate.model.project import INITIAL_SNAPSHOT, ProjectState
 from agent_gate.model.tool import Json
 
 

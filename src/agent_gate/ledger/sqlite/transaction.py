@@ -8,11 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from agent_gate.ledger.anchor import Heads
 from agent_gate.ledger.sqlite.apply import apply
 from agent_gate.ledger.sqlite.group import Group
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
 from agent_gate.model.errors import StorageError
+from agent_gate.model.work import Work
+from agent_gate.ports.examining import Heads
 
 Result = Committed | Exception
 

@@ -13,9 +13,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from agent_gate.ledger.sqlite.locks import ProjectLocks, release
-from agent_gate.model.entry import Applied, Committed, ProjectState, StateChange, Work
+from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
+from agent_gate.model.project import ProjectState
+from agent_gate.model.work import StateChange, Work
 
 
 class _Series:
@@ -134,11 +136,11 @@ class Turns:
         place = self._places.get(work.project)
         if place is None or place.series is None or place.free.is_set() or committing.done():
             return
-        place.series.add(work.state)
+        place.series.add(work.find(StateChange))
         committing.add_done_callback(partial(self._hear, work, place, place.series))
 
     def _hear(self, work: Work, place: _Place, series: _Series, committing: asyncio.Future[Committed]) -> None:
-        series.hear(work.state, committing)
+        series.hear(work.find(StateChange), committing)
         self._end_if_idle(work.project, place)
 
     def _end_if_idle(self, project: str, place: _Place) -> None:

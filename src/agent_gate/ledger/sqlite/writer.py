@@ -16,13 +16,14 @@ from functools import partial
 
 from msgspec import Struct
 
-from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads
+from agent_gate.ledger.anchor import Anchor, AnchorKey
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.connection import connect
-from agent_gate.ledger.sqlite.files import Gone, LedgerFiles, OpenFiles
 from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.open_files import Gone, OpenFiles
 from agent_gate.ledger.sqlite.transaction import Result, transact
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_heads
-from agent_gate.model.entry import Committed, Work
+from agent_gate.model.committed import Committed
 from agent_gate.model.errors import GateError, StorageError
 from agent_gate.model.limits import (
     BUSY_TIMEOUT_S,
@@ -32,7 +33,9 @@ from agent_gate.model.limits import (
     WRITER_REOPEN_AFTER_S,
 )
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Close, Work
 from agent_gate.ports import LedgerFigures
+from agent_gate.ports.examining import Heads
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +93,7 @@ class Writer:
         future: asyncio.Future[Committed] = loop.create_future()
         if self._closed:
             future.set_exception(StorageError("the ledger is closed"))
-        elif len(self._waiting) >= WRITER_QUEUE_MAX and work.closes is None:
+        elif len(self._waiting) >= WRITER_QUEUE_MAX and work.find(Close) is None:
             # How an act ended is always taken: there are no more of those than intents that were taken.
             future.set_exception(StorageError("too many writes are waiting", suggestion="try again later"))
         else:

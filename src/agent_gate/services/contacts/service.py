@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, DropContact, Kind, PutContact, SideTableChange, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.work import Change, DropContact, PutContact, Work
 from agent_gate.ports import Clock, Ids, Ledger
 
 if TYPE_CHECKING:
@@ -62,9 +64,9 @@ class ContactsService:
         """(key, when it was set) of each."""
         return await self._ledger.contacts()
 
-    async def _record(self, status: str, key: str, by: str, at: str, change: SideTableChange) -> None:
+    async def _record(self, status: str, key: str, by: str, at: str, change: Change) -> None:
         draft = Draft(Kind.CONTACT, at, canonical({"by": by, "key": key, "salt": self._ids.salt()}), status=status)
-        committed = await self._ledger.commit(Work(GATE_PROJECT, (draft,), side_tables=(change,)))
+        committed = await self._ledger.commit(Work(GATE_PROJECT, (draft,), (change,)))
         assert isinstance(committed, Applied), committed
 
     @cached_property

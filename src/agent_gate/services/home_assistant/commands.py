@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import GATE_PROJECT, Applied, Draft, Kind, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
+from agent_gate.model.work import Work
 from agent_gate.ports import Clock, Ids, Ledger
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.faults import OutcomeUnknown

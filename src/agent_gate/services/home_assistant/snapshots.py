@@ -9,15 +9,8 @@ from itertools import chain
 
 import orjson
 
-from agent_gate.model.entry import (
-    GATE_PROJECT,
-    DropEntities,
-    EntityRow,
-    KeepEntities,
-    SeenEntities,
-    SideTableChange,
-    Work,
-)
+from agent_gate.model.entity_change import DropEntities, EntityRow, KeepEntities, SeenEntities
+from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import (
     HOME_ATTRIBUTES_KEPT_BYTES_MAX,
@@ -26,6 +19,7 @@ from agent_gate.model.limits import (
     HOME_SNAPSHOT_ROWS_MAX,
 )
 from agent_gate.model.moment import epoch, iso
+from agent_gate.model.work import Change, Work
 from agent_gate.ports import Ledger
 from agent_gate.services.home_assistant.home import Entity, Home, Remembered
 
@@ -67,11 +61,9 @@ class Snapshots:
         gone = [id for id in kept if id not in entities]
         changed = [entity for entity in entities.values() if kept.get(entity.entity_id) != entity.last_updated]
         at = iso(seen_at)
-        seen: list[SideTableChange] = (
-            [SeenEntities(at)] if len(changed) < len(entities) and self._is_news(seen_at) else []
-        )
+        seen: list[Change] = [SeenEntities(at)] if len(changed) < len(entities) and self._is_news(seen_at) else []
         for change in chain(_drops(gone), _keeps(changed, at), seen):
-            await self._ledger.commit(Work(GATE_PROJECT, side_tables=(change,)))
+            await self._ledger.commit(Work(GATE_PROJECT, changes=(change,)))
         self._seen_at = seen_at
 
     def _is_news(self, seen_at: float) -> bool:
@@ -111,12 +103,12 @@ def _read(row: EntityRow) -> tuple[Entity, float] | None:
     return Entity(row.entity_id, row.state, attributes, "", row.last_updated), seen_at
 
 
-def _drops(entity_ids: Sequence[str]) -> Iterator[SideTableChange]:
+def _drops(entity_ids: Sequence[str]) -> Iterator[Change]:
     for at in range(0, len(entity_ids), HOME_SNAPSHOT_ROWS_MAX):
         yield DropEntities(tuple(entity_ids[at : at + HOME_SNAPSHOT_ROWS_MAX]))
 
 
-def _keeps(entities: Iterable[Entity], captured_at: str) -> Iterator[SideTableChange]:
+def _keeps(entities: Iterable[Entity], captured_at: str) -> Iterator[Change]:
     """In parts that are small in rows and in bytes."""
     rows: list[EntityRow] = []
     size = 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_gate.doors.cli import health_ledger
+from agent_gate.ledger.sqlite import diagnosis
 from agent_gate.ledger.sqlite.migrate import HEAD
 from agent_gate.sandbox import choice
 from agent_gate.sandbox.choice import Offer
@@ -132,7 +132,7 @@ def test_processes_at_work_are_counted(command: Command, ledger: Path) -> None:
 def test_a_writer_lock_that_is_held_for_long_is_told(
     command: Command, ledger: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health_ledger, "LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr(diagnosis, "LOCK_WAIT_S", 0.0)
     descriptor = os.open(ledger.with_name("agent-gate.db.d") / "writer.lock", os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     assert _rows(command)["processes"]["status"] == "warn"

@@ -36,7 +36,7 @@ def resolved(path: Path, key: str) -> str | None:
         clock, ids = SystemClock(), RandomIds()
         ledger = SqliteLedger(path, clock, ids)
         try:
-            return await ContactsService(ledger, ledger.secret, clock, ids).resolve_owner_contact_info(key)
+            return await ContactsService(ledger, ledger.storage.secret(), clock, ids).resolve_owner_contact_info(key)
         finally:
             await ledger.close()
 

@@ -23,11 +23,16 @@ HELLO = {"text": "hello"}
 
 @asynccontextmanager
 async def a_door(
-    directory: Path, acts: list[str], clock: HandClock | None = None, agent: Agent = BOT, wait_s: float = 20.0
+    directory: Path,
+    acts: list[str],
+    clock: HandClock | None = None,
+    agent: Agent = BOT,
+    wait_s: float = 20.0,
+    **options: Any,
 ) -> AsyncIterator[Calls]:
     """Calls of one agent to a gate that asks about everything."""
     async with a_gate(directory, ASK_ALL, sender(acts), clock=clock) as gate:
-        calls = Calls(gate, agent, "default", wait_s)
+        calls = Calls(gate, agent, "default", wait_s, **options)
         await calls.look_back()
         yield calls
 

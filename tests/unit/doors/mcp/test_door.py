@@ -21,9 +21,11 @@ from tests.mcp_clients import outcome_of, text_of
 
 
 @asynccontextmanager
-async def a_door(directory: Path, policy: Any, *tools: Any, agent: Agent | None = None) -> AsyncIterator[McpDoor]:
+async def a_door(
+    directory: Path, policy: Any, *tools: Any, agent: Agent | None = None, **options: Any
+) -> AsyncIterator[McpDoor]:
     async with a_gate(directory, policy, *tools) as gate:
-        yield McpDoor(Calls(gate, agent or Agent("bot"), "default", 20.0), (ANNA,))
+        yield McpDoor(Calls(gate, agent or Agent("bot"), "default", 20.0), (ANNA,), **options)
 
 
 async def names(client: Client) -> set[str]:
@@ -103,12 +105,9 @@ async def test_two_tools_of_one_name_keep_the_door_shut(tmp_path: Path) -> None:
 async def test_another_policy_changes_the_list_and_the_client_is_told(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: [{pattern: '*', action: allow}]")
-    with (
-        patch("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005),
-        patch("agent_gate.doors.mcp.door.POLICY_POLL_INTERVAL_S", 0.005),
-    ):
+    with patch("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005):
         async with (
-            a_door(tmp_path, policy) as door,
+            a_door(tmp_path, policy, poll_s=0.005) as door,
             Client(door.server) as client,
             door.watching(),
             client.listen(tools_list_changed=True) as changes,

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from mcp import Client
 
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
 from agent_gate.doors.mcp.lines import Lines
+from agent_gate.model.limits import MCP_DECIDED_S
 from agent_gate.model.outcome import Status
 from tests.gates import PATIENCE_S, soon
 from tests.mcp_clients import outcome_of, text_of
@@ -33,17 +33,16 @@ async def test_what_another_process_of_the_agent_handed_over_is_not_handed_over_
 
 
 async def test_who_asks_for_an_approved_call_whose_process_is_gone_is_told_to_make_it_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("agent_gate.doors.mcp.calls.MCP_DECIDED_S", 0.01)
     acts: list[str] = []
     async with a_door(tmp_path, acts) as calls:
         first = await call(calls)
-    async with a_door(tmp_path, acts, wait_s=0.0) as calls, Client(McpDoor(calls).server) as client:
+    async with a_door(tmp_path, acts, wait_s=0.0, decided_s=0.01) as calls, Client(McpDoor(calls).server) as client:
         await answer(calls.gate, first)
         told = await client.call_tool("gate_result", {"call_id": first.call_id})
         assert (outcome_of(told)["status"], acts) == ("pending_approval", [])
-        monkeypatch.undo()
+        calls.decided_s = MCP_DECIDED_S
         done = await client.call_tool("mail_send", {"text": "hello"})
     assert text_of(told) == "approved by anna: make the same call again, with the same arguments, to get its outcome"
     assert (outcome_of(done)["status"], outcome_of(done)["call_id"], acts) == ("success", first.call_id, ["hello"])

@@ -17,8 +17,8 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.instruction import SetBody, SetHeader, SetState
 from agent_gate.chain.policy import PolicyResult
 from agent_gate.config import ChainPolicyConfig, Config, GatewayConfig, RouteConfig, ServicesConfig, StorageConfig
-from agent_gate.doors.policy_agent import listening
 from agent_gate.doors.policy_agent.envoy.ext_proc import NAME
+from agent_gate.doors.policy_agent.listening import AgentBounds
 from agent_gate.doors.policy_agent.proto import envoy_pb2 as pb
 from agent_gate.model.limits import AGENT_PIECE_BYTES
 from tests.agents import Client, Scripted, a_client, a_request, an_agent
@@ -55,10 +55,11 @@ def response(status: str = "200", *, end: bool = False) -> pb.ProcessingRequest:
 
 
 @asynccontextmanager
-async def an_agent_for(directory: Path, act: Any) -> AsyncIterator[Client]:
+async def an_agent_for(directory: Path, act: Any, bounds: AgentBounds | None = None) -> AsyncIterator[Client]:
     config = Config(GatewayConfig("127.0.0.1", 1), None, None, ServicesConfig(), StorageConfig())
     config = replace(config, chains={"all": (ChainPolicyConfig("both"),)})
-    agent = an_agent(directory / "s", Scripted("both", act), config=config, routes=(RouteConfig("all"),))
+    routes = (RouteConfig("all"),)
+    agent = an_agent(directory / "s", Scripted("both", act), config=config, bounds=bounds, routes=routes)
     async with agent as path, a_client(path) as client:
         yield client
 
@@ -209,10 +210,7 @@ async def test_a_second_request_on_one_stream_ends_it_with_an_error(tmp_path: Pa
         assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_an_agent_that_ends_does_not_end_a_stream_of_envoys_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(listening, "AGENT_DRAIN_S", 0.05)
+async def test_an_agent_that_ends_does_not_end_a_stream_of_envoys_well(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
     async def hold(_: Mapping[str, Any], context: RequestContext) -> PolicyResult:
@@ -220,7 +218,7 @@ async def test_an_agent_that_ends_does_not_end_a_stream_of_envoys_well(
         return await asyncio.Event().wait()  # type: ignore[return-value]  # never
 
     async with a_client(tmp_path / "s") as client:
-        async with an_agent_for(tmp_path, hold):
+        async with an_agent_for(tmp_path, hold, AgentBounds(drain_s=0.05)):
             waiting, held = opened(client), opened(client)
             await said(waiting, request())
             await held.write(request(end=True))
@@ -229,9 +227,8 @@ async def test_an_agent_that_ends_does_not_end_a_stream_of_envoys_well(
         assert await soon(held.code()) is not grpc.StatusCode.OK
 
 
-async def test_open_calls_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "AGENT_STREAMS_MAX", 2)
-    async with an_agent_for(tmp_path, passing) as client:
+async def test_open_calls_are_bounded(tmp_path: Path) -> None:
+    async with an_agent_for(tmp_path, passing, AgentBounds(streams_max=2)) as client:
         streams = [opened(client), opened(client)]
         for stream in streams:
             await said(stream, request())

@@ -17,7 +17,6 @@ import pytest
 
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.policy import PolicyResult
-from agent_gate.doors.policy_agent import relay
 from agent_gate.doors.policy_agent.relay import relaying
 from tests.agents import Scripted, a_client, a_ref, a_request, an_agent
 from tests.gates import soon
@@ -75,9 +74,8 @@ async def test_large_messages_pass_whole(tmp_path: Path) -> None:
     assert [answer.status.code for answer in answers] == [1] * 8
 
 
-async def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relay, "RELAY_CONNECTIONS_MAX", 1)
-    async with _relayed(tmp_path) as outer, a_client(outer) as first, a_client(outer) as second:
+async def test_connections_are_bounded(tmp_path: Path) -> None:
+    async with _relayed(tmp_path, connections_max=1) as outer, a_client(outer) as first, a_client(outer) as second:
         assert (await soon(first.execute(REQUEST))).status.code == 1
         with pytest.raises(grpc.aio.AioRpcError):
             await soon(second.execute(REQUEST))
@@ -109,7 +107,7 @@ async def test_who_is_not_allowed_is_cut_off_without_an_answer(tmp_path: Path) -
 
 
 @asynccontextmanager
-async def _relayed(directory: Path) -> AsyncIterator[Path]:
+async def _relayed(directory: Path, **options: Any) -> AsyncIterator[Path]:
     outer = directory / "outer"
-    async with an_agent(directory / "s") as inner, relaying(outer, inner, {os.geteuid()}):
+    async with an_agent(directory / "s") as inner, relaying(outer, inner, {os.geteuid()}, **options):
         yield outer

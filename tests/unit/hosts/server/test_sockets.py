@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
@@ -18,7 +17,7 @@ from websockets.utils import apply_mask
 
 from agent_gate.doors.websocket import LINE
 from agent_gate.hosts.server.frames import text_frame
-from agent_gate.hosts.server.sockets import WebSocket
+from agent_gate.hosts.server.sockets import BoundedConfig, WebSocket
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 
 STREAMS = 4_000 if os.environ.get("AGENT_GATE_THOROUGH") == "1" else 250
@@ -64,7 +63,7 @@ class Met:
         self.straight = 0
         self.send: Send | None = None
         self._take = take or (lambda _: True)
-        config = uvicorn.Config(
+        config = BoundedConfig(
             self._app,
             ws_max_size=MESSAGE_BYTES_MAX,
             ws_ping_interval=None,

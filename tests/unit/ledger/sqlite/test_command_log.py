@@ -13,12 +13,13 @@ import pytest
 from agent_gate import Gate
 from agent_gate.history.erase import erase_call
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.ledger.sqlite.reader import open_reader, rows_of
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Draft, Kind, Work
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.work import Work
 from tests.gates import ASK_ALL, CountedIds, HandClock, a_gate, approve, outcome_of, pending, rows
 
 LAMP = {"domain": "light", "service": "turn_on", "entity_id": "light.kitchen", "data": {"brightness_pct": 80}}
@@ -96,7 +97,7 @@ async def test_a_target_is_told_as_it_was_sent(tmp_path: Path, aimed: Json, targ
         await ledger.commit(Work("default", (Draft(kind, "now", canonical(body), "c", tool="ha_call_service"),)))
     await ledger.close()
     with closing(open_reader(tmp_path / "a.db")) as reader:
-        ((told,),) = rows_of(reader, "SELECT target FROM ha_command_log")
+        ((told,),) = reader.rows("SELECT target FROM ha_command_log")
     assert (told and json.loads(told)) == target
 
 
@@ -162,5 +163,5 @@ async def test_commands_of_a_time_are_found_by_the_documents_index(tmp_path: Pat
         await gate.call("ha_call_service", LAMP)
     question = "EXPLAIN QUERY PLAN SELECT * FROM ha_command_log WHERE issued_at > '2026' ORDER BY issued_at"
     with closing(open_reader(tmp_path / "gate.db")) as reader:
-        steps = [row[3] for row in rows_of(reader, question)]
+        steps = [row[3] for row in reader.rows(question)]
     assert "SEARCH p USING INDEX ix_ha_command_log_issued_at (at>?)" in steps

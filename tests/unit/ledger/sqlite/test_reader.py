@@ -12,7 +12,7 @@ import pytest
 
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.migrate import HEADS, named
-from agent_gate.ledger.sqlite.reader import one_moment, open_reader, row_of, rows_of
+from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import StorageError
 from agent_gate.system.clock import RandomIds, SystemClock
 
@@ -83,23 +83,23 @@ def test_another_release_is_named_with_its_remedy(tmp_path: Path, sql: str, foun
 def test_a_reader_cannot_write(tmp_path: Path) -> None:
     make_ledger(tmp_path / "a.db")
     with closing(open_reader(tmp_path / "a.db")) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
-        reader.execute("DELETE FROM heads")
+        reader.connection.execute("DELETE FROM heads")
 
 
 def test_everything_within_one_moment_is_as_it_was_at_its_start(tmp_path: Path) -> None:
     make_ledger(tmp_path / "a.db")
     count = "SELECT count(*) FROM refusals"
     with closing(open_reader(tmp_path / "a.db")) as reader:
-        with one_moment(reader):
-            before = row_of(reader, count)
-            with one_moment(reader):
+        with reader.one_moment():
+            before = reader.row(count)
+            with reader.one_moment():
                 change(tmp_path / "a.db", "INSERT INTO refusals VALUES ('p', 's', 't', 'c')")
-            assert row_of(reader, count) == before
-        assert row_of(reader, count) == (before[0] + 1,)
+            assert reader.row(count) == before
+        assert reader.row(count) == (before[0] + 1,)
 
 
 def test_what_cannot_be_read_is_a_fault_with_a_code(tmp_path: Path) -> None:
     make_ledger(tmp_path / "a.db")
     with closing(open_reader(tmp_path / "a.db")) as reader, pytest.raises(StorageError) as fault:
-        list(rows_of(reader, "SELECT x FROM nowhere"))
+        list(reader.rows("SELECT x FROM nowhere"))
     assert fault.value.code == 5003

@@ -15,9 +15,11 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.ledger.sqlite.recovery import owed_work
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entry import Applied, Draft, Kind, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.moment import iso
 from agent_gate.model.plan import Plan, PlanStep
+from agent_gate.model.work import Open, Work
 from tests.gates import ALLOW_ALL, NOON, CountedIds, HandClock, a_gate, entries, soon
 
 
@@ -55,10 +57,10 @@ async def test_only_a_run_that_nobody_here_works_on_is_owed_an_end(tmp_path: Pat
     begin = Draft(
         Kind.RUN, iso(NOON), canonical({"instance": ledger.instance, "mode": "live"}), run_id="r-1", status="running"
     )
-    assert isinstance(await ledger.commit(Work("default", (begin,), opens=("run", "r-1"))), Applied)
+    assert isinstance(await ledger.commit(Work("default", (begin,), (Open("run", "r-1"),))), Applied)
     with closing(open_reader(tmp_path / "a.db")) as reader:
         live = {"r-1"} if is_live else set()
-        works = owed_work(reader, ledger.files, ledger.instance, live, clock, ids.salt)
+        works = owed_work(reader.connection, ledger.files, ledger.instance, live, clock, ids.salt)
     await ledger.close()
     if is_live:
         assert works == []

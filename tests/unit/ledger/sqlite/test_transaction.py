@@ -13,8 +13,10 @@ from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.transaction import transact
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Applied, Draft, Kind, Work
+from agent_gate.model.committed import Applied
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Work
 from tests.gates import NOON, CountedIds, HandClock
 
 MUCH = "x" * 4_000_000

@@ -14,7 +14,9 @@ async def test_whether_a_call_was_undone_is_found_without_a_walk_along_the_chain
     async with a_gate(tmp_path):
         pass
     with closing(open_reader(tmp_path / "gate.db")) as reader:
-        rows = reader.execute(f"EXPLAIN QUERY PLAN {UNDOINGS}", {"project": "default", "call": "x"}).fetchall()
+        rows = reader.connection.execute(
+            f"EXPLAIN QUERY PLAN {UNDOINGS}", {"project": "default", "call": "x"}
+        ).fetchall()
     searches = [row[3] for row in rows if row[3].startswith(("SEARCH", "SCAN"))]
     assert searches == [
         "SEARCH e USING INDEX entries_tool (tool=?)",

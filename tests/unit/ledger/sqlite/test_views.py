@@ -275,8 +275,8 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def steps_of(path: Path, question: str) -> list[str]:
-    with closing(open_reader(path)) as connection:
-        return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {question}")]
+    with closing(open_reader(path)) as reader:
+        return [row[3] for row in reader.rows(f"EXPLAIN QUERY PLAN {question}")]
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -16,16 +16,19 @@ from unittest.mock import Mock, patch
 import pytest
 from msgspec import structs
 
-from agent_gate.ledger.anchor import Anchor, AnchorKey, Heads, read
+from agent_gate.ledger.anchor import Anchor, AnchorKey, read
 from agent_gate.ledger.sqlite.group import CHARS_AT_ONCE_MAX
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.transaction import Transacted, transact
 from agent_gate.model.codec import canonical
-from agent_gate.model.entry import Applied, Committed, Draft, Kind, Work
+from agent_gate.model.committed import Applied, Committed
+from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
 from agent_gate.model.moment import iso
+from agent_gate.model.work import KeepBlob, Work
+from agent_gate.ports.examining import Heads
 from tests.gates import NOON, CountedIds, HandClock, soon, until
 
 
@@ -168,8 +171,8 @@ async def test_a_defect_in_the_writer_does_not_end_it(tmp_path: Path, monkeypatc
 async def test_what_is_beside_an_entry_counts_for_the_length_of_the_log(tmp_path: Path) -> None:
     ledger = SqliteLedger(tmp_path / "a.db", HandClock(), CountedIds())
     for number in range(12):
-        blob = (f"output:{number}", b"x" * (WAL_CHECKPOINT_BYTES // 4))
-        await ledger.commit(structs.replace(work(), blobs=(blob,)))
+        blob = KeepBlob(f"output:{number}", b"x" * (WAL_CHECKPOINT_BYTES // 4))
+        await ledger.commit(structs.replace(work(), changes=(blob,)))
     await ledger.commit(work())
     assert (tmp_path / "a.db-wal").stat().st_size < 3 * WAL_CHECKPOINT_BYTES
     await ledger.close()

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
-from agent_gate.model.entry import Applied, Committed, DropEntities, EntityRow, KeepEntities, SeenEntities, Work
+from agent_gate.model.committed import Applied, Committed
+from agent_gate.model.entity_change import DropEntities, EntityRow, KeepEntities, SeenEntities
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHOT_BYTES_MAX, HOME_SNAPSHOT_ROWS_MAX
 from agent_gate.model.moment import iso
+from agent_gate.model.work import Work
 from agent_gate.services.home_assistant import snapshots
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
@@ -67,7 +69,7 @@ def written(ledger: WatchedLedger) -> list[list[str]]:
     """The entities of each commit, with a minus where they go, or that all of them were seen."""
     told = []
     for work in ledger.works:
-        (change,) = work.side_tables
+        (change,) = work.changes
         assert work.entries == ()
         if isinstance(change, KeepEntities):
             told.append([row.entity_id for row in change.rows])
@@ -190,7 +192,7 @@ async def test_closing_does_not_fail_or_wait_for_a_ledger_that_does(
 async def test_what_was_forgotten_by_retention_is_captured_again_while_the_home_has_it(ledger: WatchedLedger) -> None:
     kept = hourly(home_of(lamp(1), lamp(2)), ledger)
     await kept.take()
-    assert isinstance(await ledger.commit(Work("_gate", side_tables=(DropEntities(("light.lamp_1",)),))), Applied)
+    assert isinstance(await ledger.commit(Work("_gate", changes=(DropEntities(("light.lamp_1",)),))), Applied)
     ledger.works.clear()
     await kept.take()
     assert written(ledger) == [["light.lamp_1"]]
@@ -251,7 +253,7 @@ async def test_rows_that_somebody_spoilt_are_passed_over(ledger: WatchedLedger, 
         EntityRow("light.a", "on", fields["attributes"], "", fields["captured_at"]),
         EntityRow("light.b", "on", "{}", "", iso(NOON - 5)),
     )
-    assert isinstance(await ledger.commit(Work("_gate", side_tables=(KeepEntities(rows),))), Applied)
+    assert isinstance(await ledger.commit(Work("_gate", changes=(KeepEntities(rows),))), Applied)
     found = await remembered(ledger)
     assert found is not None
     assert ([entity.entity_id for entity in found.entities], found.captured_at) == (["light.b"], NOON - 5)

@@ -1,0 +1,27 @@
+"""All changes that this ledger can make, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from agent_gate.ledger.sqlite.changes import (
+    calls,
+    clock,
+    contacts,
+    counters,
+    entities,
+    grants,
+    messages,
+    projects,
+    questions,
+    results,
+)
+from agent_gate.ledger.sqlite.changes.handler import Handler
+
+_SUBJECTS = (calls, counters, questions, projects, grants, results, messages, contacts, clock, entities)
+
+HANDLERS: Mapping[type, Handler[Any]] = MappingProxyType(
+    {handler.kind: handler for subject in _SUBJECTS for handler in subject.HANDLERS}
+)
