@@ -50,7 +50,7 @@ def needs_intent(declaration: ToolDeclaration) -> bool:
     """True where the ledger must know of the act before it happens: whatever changes the world or costs something."""
     if declaration.effect is _NONE:
         return False
-    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.name == "http.get"
+    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.intent
 
 
 class Intent(Struct, frozen=True):
