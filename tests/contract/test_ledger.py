@@ -783,6 +783,14 @@ class TestEntities:
         assert await ledger.head("_gate") == before
 
 
+async def test_a_turn_passes_on_as_soon_as_its_work_has_its_place(ledger: Ledger) -> None:
+    async with ledger.turn("default") as first:
+        committing = first.commit(Work("default", stands_on=first.state.ref))
+        async with asyncio.timeout(20), ledger.turn("default") as second:
+            assert second.state.ref == first.state.ref
+        assert isinstance(await committing, Applied)
+
+
 @pytest.mark.parametrize(("project", "status"), [("default", "locked"), (GATE_PROJECT, "paused")])
 async def test_a_status_is_remembered_only_for_a_moment_and_another_process_may_change_it(
     storage: Storage, project: str, status: str
