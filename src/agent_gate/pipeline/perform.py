@@ -35,7 +35,7 @@ from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, Prepared, Proposal
+from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, Prepared, Proposal, WithRows
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -258,13 +258,17 @@ def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- 
     return result
 
 
-def _succeeded(prepared: Prepared, data: Json | Failed | Proposal) -> Ending | Proposal:
+def _succeeded(prepared: Prepared, data: Json | Failed | WithRows | Proposal) -> Ending | Proposal:
     if prepared.proposes and isinstance(data, Proposal):
         return data
     if isinstance(data, Failed):
         ending = _succeeded(prepared, data.data)
         assert isinstance(ending, Ending)
         return structs.replace(ending, status=Status.ERROR, problem=ending.problem or data.problem)
+    if isinstance(data, WithRows):
+        ending = _succeeded(prepared, data.data)
+        assert isinstance(ending, Ending)
+        return structs.replace(ending, rows=data.rows) if ending.problem is None else ending
     if prepared.declaration.secret:
         data = output_without_secrets(data, prepared.call.args, prepared.declaration)
     return with_output(data)

@@ -5,12 +5,12 @@ from agent_gate.ports.ledger import (
     Append,
     BareRequests,
     Calls,
-    EntitySnapshots,
     Ledger,
     LedgerFigures,
     Questions,
     SideTables,
     States,
+    TablesOfServices,
 )
 from agent_gate.ports.reading import PastStates
 from agent_gate.ports.services import Offered, Service, ServiceHandler, ToolProvider
@@ -33,6 +33,7 @@ from agent_gate.ports.tools import (
     Tools,
     Transition,
     Withheld,
+    WithRows,
 )
 from agent_gate.ports.watching import Notifier, Observer, Reached, Unobserved
 
@@ -44,7 +45,6 @@ __all__ = [
     "Binding",
     "Calls",
     "Clock",
-    "EntitySnapshots",
     "Failed",
     "FinishCommit",
     "FinishedCommit",
@@ -75,9 +75,11 @@ __all__ = [
     "ServiceHandler",
     "SideTables",
     "States",
+    "TablesOfServices",
     "ToolProvider",
     "Tools",
     "Transition",
     "Unobserved",
+    "WithRows",
     "Withheld",
 ]
