@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agent_gate.config import load_policy
+from agent_gate.gate.assembly import assemble
+from agent_gate.gate.bounds import DEFAULT_BOUNDS, GateBounds
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
-from agent_gate.gate.stages import Stages
 from agent_gate.history.past_states import PastStates
 from agent_gate.history.readings import Readings
 from agent_gate.ledger.storage import storage_at
@@ -24,13 +25,6 @@ from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.pipeline.admit import Admission
-from agent_gate.pipeline.bind import Binder
-from agent_gate.pipeline.effects import Effects
-from agent_gate.pipeline.hold import Holder
-from agent_gate.pipeline.perform import Performer
-from agent_gate.pipeline.refusal_counts import RefusalCounts
-from agent_gate.pipeline.settle import Settler
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
@@ -94,6 +88,7 @@ async def open_gate(
     clock: Clock | None = None,
     ids: Ids | None = None,
     only_simulates: bool = False,
+    bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
 
@@ -106,6 +101,7 @@ async def open_gate(
     there from then on, also while it cannot be reached; `home_assistant_now` reads that again, where its token may be
     replaced in a file. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
+    `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
@@ -113,7 +109,7 @@ async def open_gate(
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
     theirs = [completed(service) for service in (installed() if services is None else services)]
     load = partial(load_policy, tools=_loaded(registry, theirs))
-    watch = PolicyWatch(policy, workspace.judge, load) if isinstance(policy, str | Path) else None
+    watch = PolicyWatch(policy, workspace.judge, load, bounds.policy_poll_s) if isinstance(policy, str | Path) else None
     judge = workspace.judge(policy if isinstance(policy, Policy) else load(policy))
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
@@ -146,7 +142,17 @@ async def open_gate(
             for registered in registered_tools(service):
                 registry.add(registered)
         gate = assemble(
-            ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s
+            judge=judge,
+            tools=registry,
+            ledger=ledger,
+            clock=clock,
+            ids=ids,
+            secrets=KeyedHashes(storage.secret()),
+            agent=agent or Agent("local"),
+            notifier=notifier,
+            can_ask=can_ask,
+            approval_timeout_s=approval_timeout_s,
+            bounds=bounds,
         )
         gate.services = running
         stack.push_async_callback(gate.close)
@@ -216,27 +222,3 @@ class Workspace:
     def note(self) -> None:
         """Let other gates of this user know which files are this one's."""
         note_own(self._start)
-
-
-def assemble(
-    ledger: Ledger,
-    judge: Judge,
-    registry: ToolRegistry,
-    clock: Clock,
-    ids: Ids,
-    agent: Agent,
-    notifier: Notifier | None,
-    can_ask: bool,
-    approval_timeout_s: float,
-) -> Gate:
-    secrets = KeyedHashes(ledger.storage.secret())
-    stages = Stages(
-        Admission(ledger, clock, secrets),
-        Binder(registry, ledger, clock, secrets, can_ask or notifier is not None),
-        Holder(ledger, clock, ids, notifier, approval_timeout_s, registry),
-        Performer(ledger, clock, ids),
-        Settler(ledger, clock, ids),
-        Effects(ledger, clock, ids),
-        RefusalCounts(ledger, clock, ids),
-    )
-    return Gate(stages, judge, registry, ledger, clock, ids, secrets, agent)

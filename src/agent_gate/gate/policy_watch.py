@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def log_warnings(gate: Gate, judge: Judge) -> None:
-    """What the policy says without effect."""
+    """Log what the policy says without effect."""
     tools = {registered.declaration.name: registered.declaration for registered in gate.tools.all()}
     for tool in tools.values():
         judge.judged(tool)  # compiles its guard, which the first call need not wait for then
@@ -33,7 +33,7 @@ def log_warnings(gate: Gate, judge: Judge) -> None:
 
 
 async def record_policy(gate: Gate, judge: Judge) -> None:
-    """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
+    """Write each version of the policy that a gate judges by as an entry; log what it says without effect."""
     log_warnings(gate, judge)
     ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
@@ -45,7 +45,7 @@ async def record_policy(gate: Gate, judge: Judge) -> None:
 
 
 async def record_tools(gate: Gate) -> None:
-    """What each tool says of itself, whenever that changes, so that recorded calls can be judged again anywhere."""
+    """Write what each tool says of itself, whenever that changes, so that recorded calls can be judged again."""
     own = {registered.declaration.name: registered.declaration.to_json() for registered in gate.tools.all()}
     source = canonical({name: fields for name, fields in own.items() if name not in BUILTIN})
     tools_hash = sha256_hex(source)
@@ -59,10 +59,14 @@ class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
     def __init__(
-        self, path: str | Path, judge_of: Callable[[Policy], Judge], load: Callable[[Path], Policy] = load_policy
+        self,
+        path: str | Path,
+        judge_of: Callable[[Policy], Judge],
+        load: Callable[[Path], Policy] = load_policy,
+        poll_s: float = POLICY_POLL_INTERVAL_S,
     ) -> None:
         """Make it before the policy is loaded: what changes from here on is seen."""
-        self._path, self._load, self._judge_of = Path(path), load, judge_of
+        self._path, self._load, self._judge_of, self._poll_s = Path(path), load, judge_of, poll_s
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
@@ -87,7 +91,7 @@ class PolicyWatch:
 
     async def _watch(self, gate: Gate) -> None:
         while True:
-            await asyncio.sleep(POLICY_POLL_INTERVAL_S)
+            await asyncio.sleep(self._poll_s)
             stamp = self._stamp()
             if stamp != self._seen:
                 self._seen = stamp

@@ -29,6 +29,8 @@ _NO_STATE = ProjectState(0, None)
 
 
 class Binder:
+    """Binds calls to the tools that are offered here."""
+
     def __init__(self, tools: Tools, ledger: Ledger, clock: Clock, secrets: Secrets, can_ask: bool) -> None:
         self._tools, self._ledger, self._clock, self._secrets = tools, ledger, clock, secrets
         self._can_ask = can_ask
@@ -96,16 +98,16 @@ class Binder:
                 facts,
                 registered,
                 judged.declaration,
-                charges,
-                act,
-                transition,
-                binding.release,
-                binding.keep,
-                binding.preview,
-                judged.needs_state,
-                binding.proposes,
-                binding.copies,
-                state or _NO_STATE,
+                charges=charges,
+                act=act,
+                transition=transition,
+                on_release=binding.release,
+                keep=binding.keep,
+                preview=binding.preview,
+                needs_state=judged.needs_state,
+                proposes=binding.proposes,
+                copies=binding.copies,
+                state=state or _NO_STATE,
             )
         except ToolError as error:  # what the ledger cannot do is no matter of this call
             _release(binding)
@@ -115,7 +117,7 @@ class Binder:
             raise
 
     def changes_state(self, tool: str) -> bool:
-        """Whether a tool makes the project's next state, as far as its name tells."""
+        """True where a tool makes the project's next state, as far as its name tells."""
         registered = self._tools.find(tool)
         return registered is not None and registered.transition is not None and not registered.only_looks
 
@@ -138,7 +140,7 @@ class Binder:
         )
 
     def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
-        """What may be written down of the arguments of a call that was not bound; None where no tool says."""
+        """The part of the arguments of a call that was not bound that may be written down; None where no tool says."""
         registered = self._tools.find(tool)
         return recorded_misfit(args, registered.declaration, self._secrets.keyed_hash) if registered else None
 
@@ -162,13 +164,13 @@ class Binder:
         return BoundCall(
             call_id,
             request,
-            args,
-            recorded,
-            binding.signatures,
-            sha256(args_json).hexdigest(),
-            binding.resources,
-            args_json,
-            aliases,
+            args=args,
+            recorded_args=recorded,
+            signatures=binding.signatures,
+            input_hash=sha256(args_json).hexdigest(),
+            resources=binding.resources,
+            recorded_json=args_json,
+            aliases=aliases,
         )
 
     def _facts(
@@ -215,7 +217,7 @@ class Binder:
 def _aliases(
     registered: RegisteredTool, args: Mapping[str, Json], binding: Binding, state: ProjectState
 ) -> tuple[str, ...]:
-    """Where a call changes the state, they rest on the state as it is."""
+    """Other names of the call; where it changes the state, they rest on the state as it is."""
     if registered.bind is None:
         return aliases_of(registered.declaration, args, state.document)
     return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases

@@ -11,6 +11,7 @@ from agent_gate.ports.ledger import (
     SideTables,
     States,
     TablesOfServices,
+    Turn,
 )
 from agent_gate.ports.reading import PastStates
 from agent_gate.ports.services import Offered, Service, ServiceHandler, ToolProvider
@@ -22,6 +23,7 @@ from agent_gate.ports.tools import (
     Failed,
     FinishCommit,
     FinishedCommit,
+    Judged,
     Keep,
     ListAct,
     Moved,
@@ -50,6 +52,7 @@ __all__ = [
     "FinishedCommit",
     "HttpRequest",
     "Ids",
+    "Judged",
     "Keep",
     "Ledger",
     "LedgerFigures",
@@ -79,6 +82,7 @@ __all__ = [
     "ToolProvider",
     "Tools",
     "Transition",
+    "Turn",
     "Unobserved",
     "WithRows",
     "Withheld",

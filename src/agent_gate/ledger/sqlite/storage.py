@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 from agent_gate.ledger import anchor
+from agent_gate.ledger.files import WAY_OUT, LedgerFiles
 from agent_gate.ledger.sqlite.backup import backup
 from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.diagnosis import diagnose, engine
-from agent_gate.ledger.sqlite.files import WAY_OUT, LedgerFiles
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.migrate import HEAD, upgrade
-from agent_gate.ledger.sqlite.reader import SqliteReader, open_reader
+from agent_gate.ledger.sqlite.reader import STEPS_BETWEEN_LOOKS, SqliteReader, open_reader
 from agent_gate.ledger.sqlite.trust import set_aside, was_deleted
 from agent_gate.model.diagnosis import Diagnosis
 from agent_gate.ports import Clock, FinishCommit, Ids, Ledger
@@ -27,8 +27,10 @@ class SqliteStorage:
 
     schema = HEAD
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, steps_between_looks: int = STEPS_BETWEEN_LOOKS) -> None:
+        """`steps_between_looks`: how often a reader looks whether it is to give up, in steps of SQLite's machine."""
         self._files = LedgerFiles(path)
+        self._steps_between_looks = steps_between_looks
 
     @property
     def path(self) -> Path:
@@ -47,7 +49,7 @@ class SqliteStorage:
     def reader(self, *, at_work: bool = False) -> SqliteReader:
         if at_work and not self.path.is_file():
             raise NoLedgerError(f"`{self.path}` is gone", suggestion=WAY_OUT)
-        return open_reader(self.path)
+        return open_reader(self.path, self._steps_between_looks)
 
     def upgrade(self) -> bool:
         self._files.create()

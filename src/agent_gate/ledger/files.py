@@ -86,39 +86,8 @@ class LedgerFiles:
         return key
 
 
-class Gone(StorageError):
-    """What is open has no name any more: whatever is written there, nobody will ever find it."""
-
-    default_code = 5002
-
-
-class OpenFiles:
-    """The database and its write-ahead log as they were opened: what is written to them is what others read."""
-
-    def __init__(self, files: LedgerFiles) -> None:
-        """Call it under the writer lock, when a connection has both of them open."""
-        self._places = [(path, place_of(path)) for path in (f"{files.db}", f"{files.db}-wal")]
-
-    def check(self) -> None:
-        """Raises Gone; two system calls, so that every group of works can afford them."""
-        for path, place in self._places:
-            found = place_of(path)
-            if found != place:
-                what = f"`{path}` is gone" if found is None else f"another file is in the place of `{path}`"
-                raise Gone(f"{what}, so that nothing more can be recorded", suggestion=WAY_OUT)
-
-
 BEGIN_ANEW = "restore it from a backup, or begin a new ledger with `agent-gate init --force`"
 WAY_OUT = f"`agent-gate doctor` tells more; stop agent-gate, {BEGIN_ANEW}, and start again"
-
-
-def place_of(path: str | Path) -> tuple[int, int] | None:
-    """Device and inode; None where there is no such file, or nobody can tell."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def open_private(path: Path, flags: int) -> int:
