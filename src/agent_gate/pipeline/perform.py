@@ -34,7 +34,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Failed, Ids, Judged, Ledger, Moved, Prepared, Proposal, Turn
+from agent_gate.ports import Clock, Failed, Ids, Judged, Ledger, Moved, Prepared, Proposal, Turn, WithRows
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -271,13 +271,17 @@ def _as_it_is(prepared: Prepared, result: Result) -> Result:  # noqa: ARG001 -- 
     return result
 
 
-def _succeeded(prepared: Prepared, data: Json | Failed | Proposal) -> Ending | Proposal:
+def _succeeded(prepared: Prepared, data: Json | Failed | WithRows | Proposal) -> Ending | Proposal:
     if prepared.proposes and isinstance(data, Proposal):
         return data
     if isinstance(data, Failed):
         ending = _succeeded(prepared, data.data)
         assert isinstance(ending, Ending)
         return structs.replace(ending, status=Status.ERROR, problem=ending.problem or data.problem)
+    if isinstance(data, WithRows):
+        ending = _succeeded(prepared, data.data)
+        assert isinstance(ending, Ending)
+        return structs.replace(ending, rows=data.rows) if ending.problem is None else ending
     if prepared.declaration.secret:
         data = output_without_secrets(data, prepared.call.args, prepared.declaration)
     return with_output(data)

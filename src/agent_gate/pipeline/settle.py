@@ -120,6 +120,7 @@ class Settler:
             changes += map(Release, reserved)
         if state is not None:
             changes.append(state)
+        changes += ending.rows
         if held:
             changes.append(Unhold(call_id))
         if effect is not None:
