@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agent_gate.config import load_policy
+from agent_gate.gate.assembly import assemble
+from agent_gate.gate.bounds import DEFAULT_BOUNDS, GateBounds
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.policy_watch import PolicyWatch, log_warnings, record_policy, record_tools
-from agent_gate.gate.stages import Stages
 from agent_gate.history.past_states import PastStates
 from agent_gate.history.readings import Readings
 from agent_gate.ledger.storage import storage_at
@@ -23,15 +24,7 @@ from agent_gate.model.call import Agent
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
-from agent_gate.model.tool import Json
-from agent_gate.pipeline.admit import Admission
-from agent_gate.pipeline.bind import Binder
-from agent_gate.pipeline.effects import Effects
-from agent_gate.pipeline.hold import Holder
-from agent_gate.pipeline.perform import Performer
-from agent_gate.pipeline.refusal_counts import RefusalCounts
-from agent_gate.pipeline.settle import Settler
-from agent_gate.plugins import installed, registered_tools, started
+from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
@@ -53,6 +46,8 @@ from agent_gate.services.shell import ShellService
 from agent_gate.services.state import StateService
 from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.toolkit import Tool, registered_tool
+from agent_gate.toolkit.services import completed, declarations, installed, registered_tools, started
+from agent_gate.tools.catalogue import BUILTIN
 
 if TYPE_CHECKING:
     from agent_gate.config import HomeAssistantConfig
@@ -92,6 +87,7 @@ async def open_gate(
     clock: Clock | None = None,
     ids: Ids | None = None,
     only_simulates: bool = False,
+    bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
 
@@ -104,13 +100,16 @@ async def open_gate(
     there from then on, also while it cannot be reached; `home_assistant_now` reads that again, where its token may be
     replaced in a file. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
+    `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
     workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
-    watch = PolicyWatch(policy, workspace.judge) if isinstance(policy, str | Path) else None
-    judge = workspace.judge(policy if isinstance(policy, Policy) else load_policy(policy))
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
+    theirs = [completed(service) for service in (installed() if services is None else services)]
+    load = partial(load_policy, tools=_loaded(registry, theirs))
+    watch = PolicyWatch(policy, workspace.judge, load, bounds.policy_poll_s) if isinstance(policy, str | Path) else None
+    judge = workspace.judge(policy if isinstance(policy, Policy) else load(policy))
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
@@ -125,7 +124,7 @@ async def open_gate(
             workspace.note()
         choice = Choice()
         contacts = ContactsService(ledger, storage.secret(), clock, ids)
-        ours: list[Service] = [
+        ours: list[ToolProvider] = [
             contacts,
             ApprovalsService(),
             StateService(),
@@ -136,13 +135,22 @@ async def open_gate(
             ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
             *_home(home_assistant, contacts, ledger, clock, ids, hide, home_assistant_now),
         ]
-        theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
         for service in running:
             for registered in registered_tools(service):
                 registry.add(registered)
         gate = assemble(
-            ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, approval_timeout_s
+            judge=judge,
+            tools=registry,
+            ledger=ledger,
+            clock=clock,
+            ids=ids,
+            secrets=KeyedHashes(storage.secret()),
+            agent=agent or Agent("local"),
+            notifier=notifier,
+            can_ask=can_ask,
+            approval_timeout_s=approval_timeout_s,
+            bounds=bounds,
         )
         gate.services = running
         stack.push_async_callback(gate.close)
@@ -157,6 +165,13 @@ async def open_gate(
         yield gate
 
 
+def _loaded(own: ToolRegistry, services: Iterable[ToolProvider]) -> Mapping[str, ToolDeclaration]:
+    """Every tool whose section may stand in a policy, before its service is started."""
+    functions = (registered.declaration for registered in own.all())
+    brought = (tool for service in services for tool in declarations(service))
+    return {**BUILTIN, **{tool.name: tool for tool in (*functions, *brought)}}
+
+
 def _home(
     settings: HomeAssistantConfig | None,
     contacts: ContactsService,
@@ -165,7 +180,7 @@ def _home(
     ids: Ids,
     hide: Callable[[str], None],
     settings_now: Callable[[], HomeAssistantConfig | None] | None,
-) -> Sequence[Service]:
+) -> Sequence[ToolProvider]:
     if settings is None:
         return ()
     # Its libraries take a tenth of a second, which only those pay who have a home.
@@ -205,27 +220,3 @@ class Workspace:
     def note(self) -> None:
         """Let other gates of this user know which files are this one's."""
         note_own(self._start)
-
-
-def assemble(
-    ledger: Ledger,
-    judge: Judge,
-    registry: ToolRegistry,
-    clock: Clock,
-    ids: Ids,
-    agent: Agent,
-    notifier: Notifier | None,
-    can_ask: bool,
-    approval_timeout_s: float,
-) -> Gate:
-    secrets = KeyedHashes(ledger.storage.secret())
-    stages = Stages(
-        Admission(ledger, clock, secrets),
-        Binder(registry, ledger, clock, secrets, can_ask or notifier is not None),
-        Holder(ledger, clock, ids, notifier, approval_timeout_s),
-        Performer(ledger, clock, ids),
-        Settler(ledger, clock, ids),
-        Effects(ledger, clock, ids),
-        RefusalCounts(ledger, clock, ids),
-    )
-    return Gate(stages, judge, registry, ledger, clock, ids, secrets, agent)

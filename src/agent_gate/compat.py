@@ -13,18 +13,18 @@ from agent_gate.model.approval import BareRequest
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry, Kind
 from agent_gate.model.errors import ExecutionError, ToolError
-from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.model.moment import epoch
 from agent_gate.model.record import output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.work import HoldBare, Unhold, Work
 from agent_gate.ports import Append, BareRequests, ServiceHandler
 from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.tools.catalogue import CONFIGURED
 
 if TYPE_CHECKING:
     import asyncio
 
-TOOL_SERVICE_MAP = {tool.name: "homeassistant" for tool in HOME_ASSISTANT_TOOLS}
+TOOL_SERVICE_MAP = CONFIGURED
 """Tools that belong to a service which may not be configured here."""
 
 
@@ -91,7 +91,7 @@ class Executor:
     def _provider(self, tool_name: str) -> ServiceHandler | None:
         for service in self._services.values():
             tools = getattr(service, "tools", tuple)
-            if any(tool.name == tool_name for tool in tools()):
+            if any(getattr(tool, "name", "") == tool_name for tool in tools()):
                 return service
         return None
 

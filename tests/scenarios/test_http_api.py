@@ -152,8 +152,8 @@ async def test_a_client_that_goes_ends_only_the_waiting(tmp_path: Path) -> None:
         await asyncio.wait({calling})
         await house.bot.http.aclose()
         away = Client(house.served, BOT_TOKEN)
-        passages = house.gate._under_way
-        await until(lambda: all(progress.is_left_alone for progress in passages.values()))
+        under_way = house.gate._under_way
+        await until(lambda: all(progress.is_left_alone for progress in under_way))
         await house.anna.post(f"/pending/{question['call_id']}/approve")
         await until(lambda: acts == ["hello"])
 

@@ -3,10 +3,10 @@
 Each field declares its setting: `model/setting.py` says how, and why annotations are not postponed here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.setting import Sections, Setting
@@ -105,34 +105,33 @@ class CommandGuard:
     otherwise: Otherwise = "deny"
 
 
-GUARD_SECTIONS: Mapping[str, Any] = MappingProxyType(
-    {
-        "fs.read": PathGuard,
-        "fs.write": Annotated[PathGuard, Setting(leaves_out=("allow_hardlinks",))],
-        "http.get": UrlGuard,
-        "shell.run": CommandGuard,
-    }
-)
-"""Sections that may stand under `tools:`, each by the dataclass that declares it.
-
-`load_policy(…, sections={**GUARD_SECTIONS, "todo.add": TodoGuard})` knows one more: its fields are validated, told with
-all other problems of the file, and built like those of ours; `Guards.of` is given the result by name.
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Sections of `tools:`; an absent one denies its tool."""
+    """Sections of `tools:`, by the tool that each is for; the tool declares what is in it (`Section`)."""
 
-    fs_read: PathGuard | None = None
-    fs_write: PathGuard | None = None
-    http_get: UrlGuard | None = None
-    shell_run: CommandGuard | None = None
+    sections: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, sections: Mapping[str, Any]) -> Self:
-        """The guards whose sections a file has, by the names of their tools."""
-        return cls(**{name.replace(".", "_"): section for name, section in sections.items()})
+    def of(self, tool: str) -> Any:
+        """The section of a tool; None where there is none."""
+        return self.sections.get(tool)
+
+    # Commands, files and the web look at each other's sections: what a program may see is what `fs.read` allows.
+
+    @property
+    def fs_read(self) -> PathGuard | None:
+        return self.sections.get("fs.read")
+
+    @property
+    def fs_write(self) -> PathGuard | None:
+        return self.sections.get("fs.write")
+
+    @property
+    def http_get(self) -> UrlGuard | None:
+        return self.sections.get("http.get")
+
+    @property
+    def shell_run(self) -> CommandGuard | None:
+        return self.sections.get("shell.run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +271,7 @@ class Policy:
     guards: Annotated[
         Guards,
         Setting(
-            "guards; each of these tools is denied without its section", at=("tools",), shape=Sections, made=Guards.of
+            "guards; each of these tools is denied without its section", at=("tools",), shape=Sections, made=Guards
         ),
     ] = field(default_factory=Guards)
     protected_paths: Annotated[Words, Setting("patterns of paths that no tool may read or write")] = ()
@@ -326,3 +325,9 @@ class Policy:
     @property
     def defaults(self) -> list[PermissionRule]:
         return self.permissions.defaults
+
+    def placed_rules(self) -> Iterator[tuple[str, PermissionRule]]:
+        """Every rule and default, each with its place in the file."""
+        for section, rules in (("rules", self.rules), ("defaults", self.defaults)):
+            for number, rule in enumerate(rules):
+                yield f"{section}[{number}]", rule

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
-from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.errors import Problem
@@ -50,7 +49,7 @@ def roles(
 
     `looking_is_reading`: `state.get`, which is pure and has effect none, counts as a read, as it shows something.
     """
-    effect = Effect.READ if looking_is_reading and declaration.name == STATE_GET.name else declaration.effect
+    effect = Effect.READ if looking_is_reading and declaration.looks else declaration.effect
     required = declaration.required_roles
     if required and not any(role in required for role in facts.roles):
         return deny(

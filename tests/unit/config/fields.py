@@ -10,8 +10,13 @@ from agent_gate.config.file_format import FileFormat
 from agent_gate.config.places import Field, field_name
 from agent_gate.config.plan_file import PLAN_FORMAT
 from agent_gate.config.policy_file import policy_format
+from agent_gate.config.tool_sections import sections_for
 
-FORMATS: dict[str, FileFormat[Any]] = {"config": CONFIG_FORMAT, "policy": policy_format(), "plan": PLAN_FORMAT}
+FORMATS: dict[str, FileFormat[Any]] = {
+    "config": CONFIG_FORMAT,
+    "policy": policy_format(sections_for(()).declared),
+    "plan": PLAN_FORMAT,
+}
 _NAMES = {
     "projects": "home",
     "mcp_servers": "wiki",

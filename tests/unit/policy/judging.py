@@ -10,6 +10,7 @@ from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.tool import Effect, Json, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
 
 NOON = 1_772_625_600.0
 """Wednesday, 4 March 2026, 12:00 in UTC."""
@@ -21,7 +22,9 @@ def tool(name: str = "t", **fields: Any) -> ToolDeclaration:
     """Harmless, so that no layer but the one under test has anything to say."""
     given: dict[str, Any] = {"effect": "read", "risk": "low", "cost": 0} | fields
     given["effect"], given["risk"] = Effect(given["effect"]), Risk(given["risk"])
-    return ToolDeclaration(name, **given)
+    known = BUILTIN.get(name)
+    brought: dict[str, Any] = {"guard": known.guard, "reach": known.reach, "looks": known.looks} if known else {}
+    return ToolDeclaration(name, **given, **brought)
 
 
 def bound_call(

@@ -12,6 +12,7 @@ from msgspec.structs import replace as changed
 from agent_gate.model.call import BoundCall, Facts, Usage
 from agent_gate.model.tool import Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Verdict
+from agent_gate.tools.files import FS_READ
 from tests.unit.policy.judging import NOON, bound_call, facts, judge_of, tool
 from tests.unit.policy.verdict_oracle import DAYS, EFFECTS, RISKS, Call
 
@@ -90,7 +91,9 @@ class Case:
 def case(random: Random) -> Case:
     calm = random.random() < 0.5
     is_guarded = random.random() < 0.4
-    declaration = replace(_tool(random, calm), name="fs.read") if is_guarded else _tool(random, calm)
+    declaration = (
+        replace(_tool(random, calm), name="fs.read", guard=FS_READ.guard) if is_guarded else _tool(random, calm)
+    )
     signatures = random.sample(_SIGNATURES, random.choice((1, 1, 1, 2, 3)))
     inputs: dict[str, Any] = _some(random, {"n": random.randint(0, 5), "a": {"b": random.randint(1, 3)}})
     bound = bound_call(declaration, signatures, inputs, random.choice((None, "run")), _aliases(random))

@@ -26,7 +26,5 @@ def bare_request_of(row: Sequence[Any]) -> BareRequest:
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    fields = list(row)
-    body = fields[11]
-    fields[11] = body.encode() if body is not None else None
-    return Entry(*fields)
+    body = row[11]
+    return Entry(*row) if body is None else Entry(*row[:11], body.encode(), *row[12:])

@@ -1,4 +1,4 @@
-"""Requests of others' traffic before the gate: judged here, performed elsewhere, asked about and never waited for.
+"""Judging requests of others' traffic: asked about where need be, and never waited for.
 
 A question about a request waits in the ledger and in no caller's task. What a person answers is used up by the next
 request that is the same, in the transaction that writes down that it may pass; or it ends with the deadline.
@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias
 
 from msgspec import structs
 
 from agent_gate.gate.gate import Gate
-from agent_gate.gate.held_request import HeldRequest
-from agent_gate.gate.progress import Judged, covers, refusal, resolution_fields
+from agent_gate.gate.progress import covers, refusal, resolution_fields
+from agent_gate.gate.tasks import Tasks
+from agent_gate.gate.traffic.held_request import HeldRequest
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.committed import Applied, NoRoom, NotOpen
@@ -32,18 +33,16 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.model.work import Change, Work
 from agent_gate.pipeline.admit import Admitted, Rejected, closed_problem
-from agent_gate.pipeline.decide import decide
-from agent_gate.pipeline.hold import Resolution
+from agent_gate.pipeline.hold import Inquiry, Resolution
 from agent_gate.policy.layers import no_room
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import HttpRequest, Prepared, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.ports import HttpRequest, Judged, Prepared, RequestAllowed, RequestDenied, RequestHeld
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.requests import NAME, UNSEEN, request_tool, wish_of
 
 _log = logging.getLogger(__name__)
 
 Judgement: TypeAlias = RequestAllowed | RequestDenied | RequestHeld
-Result = TypeVar("Result")
 
 PASSED_ON = "let through; it is performed elsewhere"
 NOT_SHOWN = Problem(
@@ -71,8 +70,7 @@ class Traffic:
         self._binder = gate.stages.binder.with_tools(ToolRegistry([request_tool()]))
         self._turn = asyncio.Lock()
         """Of those about which a person is asked: two that are the same put one question."""
-        self._judging: set[asyncio.Task[Any]] = set()
-        self._following: set[asyncio.Task[Any]] = set()
+        self._judging, self._following = Tasks(), Tasks()
         self._closing = False
 
     async def __aenter__(self) -> Self:
@@ -88,12 +86,9 @@ class Traffic:
     async def __aexit__(self, *_: object) -> None:
         """What is being judged is written down; questions stay open in the ledger."""
         self._closing = True
-        while self._judging:
-            await asyncio.wait(self._judging)
-        for task in self._following:
-            task.cancel()
-        if self._following:
-            await asyncio.wait(self._following)
+        await self._judging.wait()
+        self._following.cancel()
+        await self._following.wait()
 
     async def judge_request(self, request: HttpRequest) -> Judgement:
         """Goes on when the caller is cancelled: a question that was put is also told to people."""
@@ -103,19 +98,13 @@ class Traffic:
         if agent is None:
             detail = f"agent `{request.agent_id}` is not known here"
             return self._rejected(request.agent_id, Problem(6003, detail, "add it to agents in the config", "admit"))
-        return await asyncio.shield(self._start(self._judged(agent, request), self._judging))
+        return await asyncio.shield(self._judging.start(self._judged(agent, request)))
 
     async def health_check(self) -> None:
         """The writer takes work: what cannot be written down is not let through."""
         if self._closing:
             raise GateError.of(CLOSING)
         await self._ledger.commit(Work(GATE_PROJECT))
-
-    def _start(self, work: Coroutine[Any, Any, Result], among: set[asyncio.Task[Any]]) -> asyncio.Task[Result]:
-        task = asyncio.create_task(work)
-        among.add(task)
-        task.add_done_callback(among.discard)
-        return task
 
     def _rejected(self, who: str, problem: Problem) -> RequestDenied:
         """Counted, never one entry each."""
@@ -135,12 +124,12 @@ class Traffic:
 
     async def _decided(self, asked: _Asked) -> Judgement:
         first = await self._judge(asked, asked.call_id)
-        if first[1].decision is Decision.ALLOW:
+        if first.verdict.decision is Decision.ALLOW:
             passed = await self._let_through(asked, first)
             assert passed is not None, "it uses nothing up that could be gone"
             return passed
         async with self._turn:
-            found = await self._open_question(asked, first[0].call.bound_hash)
+            found = await self._open_question(asked, first.prepared.call.bound_hash)
             answer = await self._by_answer(asked, found) if found else None
             return answer or await self._without_answer(asked, first)
 
@@ -150,7 +139,7 @@ class Traffic:
         own = tuple(replace(charge, amount=-charge.amount) for charge in reserved_by(earlier))
         prepared = await self._binder.bind(asked.wish, asked.args, call_id, judge, besides=own)
         assert isinstance(prepared, Prepared), prepared
-        return prepared, decide(prepared, judge)
+        return Judged(prepared, judge.decide(prepared.call, prepared.facts, prepared.registered.declaration))
 
     async def _open_question(self, asked: _Asked, bound_hash: str) -> HeldRequest | None:
         """The question about exactly this request; one whose deadline has passed ends now."""
@@ -164,30 +153,29 @@ class Traffic:
         return None
 
     async def _by_answer(self, asked: _Asked, found: HeldRequest) -> Judgement | None:
-        """What the question that is there means for this request; None where nothing any more."""
+        """Judge by the question that is there; None where it means nothing for this request any more."""
         if found.how in ("denied", "withdrawn"):
             problem = refusal(found.resolution)
             await self._end(found, problem)
             return RequestDenied(problem)
         again = await self._judge(asked, found.question.call_id, found.entries)
-        if again[1].decision is Decision.DENY:
+        if again.verdict.decision is Decision.DENY:
             return await self._deny(asked, again)
-        if again[1].decision is Decision.ALLOW:
+        if again.verdict.decision is Decision.ALLOW:
             return await self._let_through(asked, _of_its_own(asked, again))
         if found.how is None:
             return self._held(found.question)
-        if covers(found.question, again[1]):
+        if covers(found.question, again.verdict):
             return await self._let_through(asked, again, used=found)
         await self._end(found, Problem(1015, "the policy asks for more now: the approval is void", stage="hold"))
         return None
 
     async def _without_answer(self, asked: _Asked, first: Judged) -> Judgement:
-        prepared, verdict = first
-        if verdict.problem is not None:
+        if first.verdict.problem is not None:
             return await self._deny(asked, first)
         if asked.args.get("body") == UNSEEN:
             return await self._deny(asked, first, NOT_SHOWN)
-        grant = await self._stages.holder.granted(prepared, verdict)
+        grant = await self._stages.holder.granted(first)
         if grant is not None:
             now = self._clock.now()
             told = resolution_fields(Resolution("granted", grant.given_by, now)) | {"grant_id": grant.grant_id}
@@ -195,7 +183,7 @@ class Traffic:
             passed = await self._let_through(asked, first, (use,), told)
             if passed is not None:
                 return passed
-        question = await self._stages.holder.ask(prepared, verdict, None, None, prepared.charges)
+        question = await self._stages.holder.ask(Inquiry(first, first.prepared.charges))
         match question:
             case Question():
                 self._follow(question)
@@ -225,7 +213,7 @@ class Traffic:
 
         None where what it would use up is gone: a grant or an answer that another request was faster to use.
         """
-        charges, started_at = reached[0].charges, asked.started_at
+        charges, started_at = reached.prepared.charges, asked.started_at
         if used is not None:
             charges = outstanding(charges, used.reserved)
             started_at, resolution = used.question.created_at, resolution_fields(used.resolution)
@@ -245,7 +233,7 @@ class Traffic:
                 return None
 
     async def _deny(self, asked: _Asked, reached: Judged, problem: Problem | None = None) -> RequestDenied:
-        problem = problem or reached[1].problem
+        problem = problem or reached.verdict.problem
         assert problem is not None
         own = _of_its_own(asked, reached)
         outcome, draft = self._recorded(own, Ending.denied(problem), asked.started_at, None, first=True)
@@ -256,14 +244,14 @@ class Traffic:
     def _recorded(
         self, reached: Judged, ending: Ending, started_at: float, resolution: Mapping[str, str] | None, *, first: bool
     ) -> tuple[Outcome, Draft]:
-        prepared, verdict = reached
-        outcome = self._stages.settler.outcome(prepared, verdict, ending, started_at, None)
+        prepared, verdict = reached.prepared, reached.verdict
+        outcome = self._stages.settler.outcome(reached, ending, started_at)
         salt = self._gate.ids.salt()
         draft = judged(prepared.call, prepared.facts, verdict, outcome, first=first, salt=salt, resolution=resolution)
         return outcome, draft
 
     def _follow(self, question: Question) -> None:
-        self._start(self._until_its_end(question), self._following)
+        self._following.start(self._until_its_end(question))
 
     async def _until_its_end(self, question: Question) -> None:
         """People are told of it, and how it was answered; what is not used by the deadline ends with it."""
@@ -288,5 +276,6 @@ class Traffic:
 
 def _of_its_own(asked: _Asked, reached: Judged) -> Judged:
     """The same, as a request that has nothing to do with the question that is open."""
-    prepared, verdict = reached
-    return structs.replace(prepared, call=structs.replace(prepared.call, call_id=asked.call_id)), verdict
+    prepared = reached.prepared
+    own = structs.replace(prepared, call=structs.replace(prepared.call, call_id=asked.call_id))
+    return Judged(own, reached.verdict)

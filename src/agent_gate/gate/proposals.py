@@ -1,15 +1,16 @@
-"""From what a command wrote to what counts: judged, perhaps shown to a person, then committed all or none."""
+"""Proposals of acts, such as what a command wrote: judged, perhaps shown to a person, then committed all or none."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
 
+from agent_gate.gate.asking import Asker
+from agent_gate.gate.in_force import InForce
 from agent_gate.gate.progress import Progress, covers, refusal
-from agent_gate.gate.stages import Stages
 from agent_gate.model.approval import WRITTEN, Question
 from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
@@ -20,115 +21,98 @@ from agent_gate.model.limits import SIGNATURES_MAX, WAITING_PROPOSALS_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.admit import closed_problem
-from agent_gate.pipeline.hold import Resolution
-from agent_gate.pipeline.perform import with_output
+from agent_gate.pipeline.hold import Holder
+from agent_gate.pipeline.perform import Performer, with_output
 from agent_gate.policy.changes import write_signature
-from agent_gate.policy.judge import Judge
-from agent_gate.ports import Ledger, Prepared, Proposal
+from agent_gate.ports import Judged, Prepared, Proposal
+from agent_gate.tools.files import FS_WRITE
 
 
-class Committing:
+class Proposals:
     """Takes a proposal to its end; whatever that is, nothing of it waits any longer."""
 
-    def __init__(
-        self,
-        stages: Stages,
-        ledger: Ledger,
-        judge: Callable[[], Judge],
-        wait_for_answer: Callable[[Question], Awaitable[Resolution | None]],
-        paused: Callable[[], Awaitable[Problem | None]],
-    ) -> None:
-        """`judge` gives the one in force; `wait_for_answer` nothing where the gate closes first."""
-        self._stages, self._ledger, self._judge = stages, ledger, judge
-        self._wait_for_answer, self._paused = wait_for_answer, paused
+    def __init__(self, performer: Performer, in_force: InForce, holder: Holder, asker: Asker) -> None:
+        self._performer, self._in_force, self._holder, self._asker = performer, in_force, holder, asker
         self._waiting: Counter[str] = Counter()
         """Proposals of each agent that wait for a person, and take room on a disk."""
 
-    async def ending(
-        self, progress: Progress, prepared: Prepared, verdict: Verdict, proposal: Proposal
-    ) -> tuple[Ending, Verdict]:
-        """How it ended, and the verdict that this rests on: the call's own, or the one on what it wrote."""
+    async def conclude(self, progress: Progress, judged: Judged, proposal: Proposal) -> tuple[Ending, Judged]:
+        """How it ended, with the verdict that this rests on: the call's own, or the one on what it wrote."""
         try:
             told = with_output(proposal.result)
             if not proposal.changes and proposal.problem is None:
-                return _failed_or(told, proposal), verdict
+                return _failed_or(told, proposal), judged
             if told.problem is not None:
-                return replace(told, files=tuple(proposal.changes)), verdict
+                return replace(told, files=tuple(proposal.changes)), judged
             if proposal.problem is not None:
-                return _told(proposal.problem, proposal, told.output), verdict
-            problem, judged = await self._not_agreed(progress, prepared, verdict, proposal)
+                return _told(proposal.problem, proposal, told.output), judged
+            problem, verdict = await self._not_agreed(progress, judged, proposal)
             if problem is not None:
-                return _told(problem, proposal, told.output), judged
-            problem = await self._commit(progress, prepared, verdict, proposal, told.output)
+                return _told(problem, proposal, told.output), Judged(judged.prepared, verdict)
+            problem = await self._commit(progress, judged, proposal, told.output)
             if problem is None and proposal.failure is not None:
-                return replace(_told(proposal.failure, proposal, told.output), message=WRITES_STAY), verdict
-            return _told(problem, proposal, told.output), verdict
+                return replace(_told(proposal.failure, proposal, told.output), message=WRITES_STAY), judged
+            return _told(problem, proposal, told.output), judged
         finally:
             await proposal.discard()
 
-    async def preview(self, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Ending:
+    async def preview(self, judged: Judged, proposal: Proposal) -> Ending:
         """How it would end; nothing is done, nobody asked."""
         try:
             shown = {**proposal.result, "changes": await proposal.shown()}
             output = with_output(shown).output
-            if prepared.call.resources.get("writes") == "direct":
+            if judged.prepared.call.resources.get("writes") == "direct":
                 message = "for good it would write to the disk itself, judged by nobody"
                 problem = proposal.problem or await _carried(proposal) or proposal.failure
                 return replace(_told(problem, proposal, output), message=message)
-            judged = self._decide(prepared, verdict, proposal)
-            problem = proposal.problem or judged.problem or await _carried(proposal)
-            if problem is None and judged.decision is Decision.ASK:
+            verdict = self._decide(judged, proposal)
+            problem = proposal.problem or verdict.problem or await _carried(proposal)
+            if problem is None and verdict.decision is Decision.ASK:
                 message = "a person would have to agree to what it writes"
                 return Ending(Status.PENDING_APPROVAL, output=output, message=message, files=tuple(proposal.changes))
             return _told(problem or proposal.failure, proposal, output)
         finally:
             await proposal.discard()
 
-    def _decide(self, prepared: Prepared, verdict: Verdict, proposal: Proposal) -> Verdict:
-        return self._judge().decide_changes(prepared.call, prepared.facts, proposal.changes, verdict.requirement)
+    def _decide(self, judged: Judged, proposal: Proposal) -> Verdict:
+        prepared, requirement = judged.prepared, judged.verdict.requirement
+        judge = self._in_force.judge
+        return judge.decide_changes(prepared.call, prepared.facts, proposal.changes, requirement, FS_WRITE)
 
     async def _not_agreed(
-        self, progress: Progress, prepared: Prepared, verdict: Verdict, proposal: Proposal
+        self, progress: Progress, judged: Judged, proposal: Proposal
     ) -> tuple[Problem | None, Verdict]:
         """Why what was written may not count; nothing where the policy, and a person where it asks for one, agree."""
-        judged = self._decide(prepared, verdict, proposal)
-        if judged.decision is not Decision.ASK or (progress.agreed and _were_shown(proposal, prepared.call)):
-            return judged.problem, judged
+        verdict = self._decide(judged, proposal)
+        were_shown = progress.agreed and _were_shown(proposal, judged.prepared.call)
+        if verdict.decision is not Decision.ASK or were_shown:
+            return verdict.problem, verdict
         with self._room_for(progress) as full:
             if full is not None:
-                return full, judged
-            asked = await _as_shown(prepared, proposal)
-            while judged.decision is Decision.ASK:
-                problem = await self._ask(progress, asked, judged)
+                return full, verdict
+            shown = await _as_shown(judged.prepared, proposal)
+            while verdict.decision is Decision.ASK:
+                problem = await self._ask(progress, Judged(shown, verdict))
                 if problem is not None:
-                    return problem, judged
-                judged = self._decide(prepared, verdict, proposal)
-                if covers(progress.question, judged):
+                    return problem, verdict
+                verdict = self._decide(judged, proposal)
+                if covers(progress.question, verdict):
                     break
-        return judged.problem or await self._paused(), judged
+        return verdict.problem or await self._asker.paused(), verdict
 
-    async def _ask(self, progress: Progress, asked: Prepared, judged: Verdict) -> Problem | None:
+    async def _ask(self, progress: Progress, judged: Judged) -> Problem | None:
         """Put the question and wait; why it was not answered with yes."""
-        holder = self._stages.holder
-        question = await holder.ask(asked, judged, None, None, (), has_run=True)
+        question = await self._asker.ask_about_writes(progress, judged)
         if isinstance(question, Problem):
             return question
         if not isinstance(question, Question):
             return _refused(question, progress)
-        progress.question, progress.agreed = question, False
-        progress.shown = asked, judged
-        progress.tell_impatient()
-        progress.release()
-        resolution = await self._wait_for_answer(question)
+        resolution = await self._asker.answer_to(progress, question)
         if resolution is None:
-            await holder.expire(question)
+            await self._holder.expire(question)
             detail = "the gate was closed before anybody answered; nothing was written"
             return Problem(1016, detail, "make the call again", "hold")
-        progress.resolution = resolution
-        if resolution.how != "approved":
-            return refusal(resolution)
-        progress.agreed = True
-        return None
+        return None if progress.agreed else refusal(resolution)
 
     @contextmanager
     def _room_for(self, progress: Progress) -> Iterator[Problem | None]:
@@ -144,13 +128,13 @@ class Committing:
             self._waiting[agent_id] -= 1
 
     async def _commit(
-        self, progress: Progress, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None
+        self, progress: Progress, judged: Judged, proposal: Proposal, output: Output | None
     ) -> Problem | None:
         """Staged, written down, moved into place; why none of it was."""
         progress.nothing_done = True
         try:
-            journal = await proposal.stage(prepared.call.call_id)
-            committed = await self._stages.performer.intend_commit(prepared, verdict, proposal, output, journal)
+            journal = await proposal.stage(judged.prepared.call.call_id)
+            committed = await self._performer.intend_commit(judged, proposal, output, journal)
             if not isinstance(committed, Applied):
                 return _refused(committed, progress)
             progress.nothing_done = False
@@ -163,7 +147,7 @@ class Committing:
 
 
 def _told(problem: Problem | None, proposal: Proposal, output: Output | None) -> Ending:
-    """What the command said, and the files, are told however it ended."""
+    """Tell what the command said, and its files, however it ended."""
     files = tuple(proposal.changes)
     if problem is None:
         return Ending(Status.SUCCESS, output=output, acted=True, files=files)
@@ -174,7 +158,7 @@ def _told(problem: Problem | None, proposal: Proposal, output: Output | None) ->
 
 
 async def _carried(proposal: Proposal) -> Problem | None:
-    """Why later steps of the simulation cannot find what was written."""
+    """Carry what was written on to later steps of the simulation; the problem where they cannot find it."""
     try:
         await proposal.carry()
     except GateError as error:
@@ -183,14 +167,14 @@ async def _carried(proposal: Proposal) -> Problem | None:
 
 
 def _failed_or(told: Ending, proposal: Proposal) -> Ending:
-    """Where nothing was written: a failure of the command's own, else what it told."""
+    """Tell of a command that wrote nothing: a failure of its own, else what it said."""
     if told.problem is not None or proposal.failure is None:
         return told
     return _told(proposal.failure, proposal, told.output)
 
 
 def _were_shown(proposal: Proposal, call: BoundCall) -> bool:
-    """Whether the person who agreed to the call agreed to each of its changes, as with a revert."""
+    """True where the person who agreed to the call agreed to each of its changes, as with a revert."""
     return {write_signature(change.path) for change in proposal.changes}.issubset(call.signatures)
 
 

@@ -1,4 +1,4 @@
-"""The six stages of one gate, and what stands beside them."""
+"""The stages of one gate that keep something between calls, and what stands beside them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from agent_gate.pipeline.settle import Settler
 
 @dataclass(frozen=True, slots=True)
 class Stages:
+    """Each is named by what does it; `decide` is a function and keeps nothing."""
+
     admission: Admission
     binder: Binder
     holder: Holder

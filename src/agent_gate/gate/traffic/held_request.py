@@ -29,7 +29,7 @@ class HeldRequest:
 
     @property
     def resolution(self) -> Resolution:
-        """How it ended; one without an answer has ended with its deadline."""
+        """The end of it; one without an answer has ended with its deadline."""
         last = next((entry for entry in reversed(self.entries) if entry.kind == "answered"), None)
         if self.how is None or last is None:
             return Resolution("expired", "", self.question.expires_at)
@@ -38,12 +38,12 @@ class HeldRequest:
 
     @property
     def reserved(self) -> tuple[Charge, ...]:
-        """What the ledger already counts for it."""
+        """Charges that the ledger already counts for it."""
         return reserved_by(self.entries)
 
     @property
     def too_late(self) -> Problem:
-        """Why nothing comes of it after the deadline."""
+        """The reason why nothing comes of it after the deadline."""
         if self.how != "approved":
             return refusal(self.resolution)
         detail = f"`{self.resolution.by}` agreed, but the request did not come again in time"
