@@ -25,6 +25,7 @@ def bare_request_of(row: Sequence[Any]) -> BareRequest:
     )
 
 
-def entry_of(row: Sequence[Any]) -> Entry:
+def entry_of(row: tuple[Any, ...]) -> Entry:
     body = row[11]
-    return Entry(*row) if body is None else Entry(*row[:11], body.encode(), *row[12:])
+    fields = row if body is None else (*row[:11], body.encode(), *row[12:])
+    return Entry(*fields)
