@@ -241,4 +241,5 @@ SETTINGS = [
 @pytest.mark.parametrize(("kind", "name"), SETTINGS)
 def test_every_setting_is_read_by_something(kind: type, name: str) -> None:
     chosen_by_schema = {("StorageConfig", "type"), ("MessengerConfig", "type")}  # one value each: others are refused
-    assert name in read_outside_config() or (kind.__name__, name) in chosen_by_schema
+    read_together = {("Config", "messenger"), ("Config", "messengers")}  # as `every_messenger`
+    assert name in read_outside_config() or (kind.__name__, name) in chosen_by_schema | read_together
