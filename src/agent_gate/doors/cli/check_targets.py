@@ -11,7 +11,6 @@ from pathlib import Path
 from agent_gate.model.ledger_names import DEFAULT_LEDGER, LEDGER_VARIABLE
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
-from agent_gate.policy.check import Looked
 from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.fetches import found, read_fetch
 from agent_gate.policy.judge import Judge
@@ -24,6 +23,7 @@ from agent_gate.sandbox.choice import Choice
 from agent_gate.services.filesystem import bind_for_check
 from agent_gate.services.shell.layering import writes_of
 from agent_gate.services.shell.looking import look as look_at_command
+from agent_gate.tools.check import Looked
 
 DIRECTORIES_MAX = 64
 """Working directories whose own files are kept in mind."""
