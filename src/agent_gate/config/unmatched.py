@@ -16,14 +16,14 @@ from agent_gate.policy.signature import shown
 Tools: TypeAlias = Mapping[str, ToolDeclaration]
 
 NO_TOOL = "http.request"
-"""What requests of others' traffic are called, which are no calls of a tool."""
+"""Name of requests of others' traffic, which are no calls of a tool."""
 _NAME = re.compile(r"[^(*?\[]*")
 _LIKENESS = 0.8
 """More than elsewhere: one policy may serve several programs, each with tools of its own."""
 _COMPARED_MAX = 200
 """Names that are compared with those of tools, of one policy."""
 _MENDED_MAX = 8
-"""How many mistakes of one pattern are mended to show what would match."""
+"""Mistakes of one pattern that are mended to show what would match."""
 _BEGINNINGS = {
     **dict.fromkeys(("fs.read", "fs.write"), (("/", "./", "~/"), "a path in it begins with `/`, `./` or `~/`", "./")),
     **dict.fromkeys(
@@ -31,7 +31,7 @@ _BEGINNINGS = {
     ),
     "http.get": (("http://", "https://"), "a URL in it begins with `https://` or `http://`", "https://"),
 }
-"""What the first argument of a tool can begin with, how to say so, and what to put before it."""
+"""Texts that the first argument of a tool can begin with, how to say so, and what to put before it."""
 _WILD = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"[a-z]+://")
 _HOST = re.compile(r"(https?)://([^/*?\[)]*)")
@@ -87,7 +87,7 @@ class Unmatched:
         return None
 
     def _form(self, name: str, rest: str) -> Mistake | None:
-        """Whether calls of the tool have arguments in their signature always, or never."""
+        """Tell if calls of the tool have arguments in their signature always, or never."""
         if name == "ha_activate_scene":
             why = "a scene is activated by `ha_call_service(scene.turn_on, …)`"
             return Mistake(why, f"ha_call_service(scene.turn_on, {rest or '*)'}")
@@ -132,7 +132,7 @@ def _brackets(pattern: str) -> Mistake | None:
 
 
 def _signed(tool: ToolDeclaration) -> tuple[bool, bool]:
-    """Whether any argument is part of its signatures, and whether one always is."""
+    """Tell if any argument is part of its signatures, and if one always is."""
     schema = tool.input_schema
     names = {name for name in schema.get("properties", ()) if tool.kind_of(name) is not ArgumentKind.UNSIGNED}
     may_have_others = schema.get("additionalProperties") is not False
