@@ -24,8 +24,7 @@ from agent_gate.model.call import Agent
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
-from agent_gate.model.tool import Json
-from agent_gate.plugins import installed, registered_tools, started
+from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
@@ -47,6 +46,8 @@ from agent_gate.services.shell import ShellService
 from agent_gate.services.state import StateService
 from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.toolkit import Tool, registered_tool
+from agent_gate.toolkit.services import completed, declarations, installed, registered_tools, started
+from agent_gate.tools.catalogue import BUILTIN
 
 if TYPE_CHECKING:
     from agent_gate.config import HomeAssistantConfig
@@ -104,9 +105,11 @@ async def open_gate(
     clock = clock or SystemClock()
     ids = ids or RandomIds()
     workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
-    watch = PolicyWatch(policy, workspace.judge, bounds.policy_poll_s) if isinstance(policy, str | Path) else None
-    judge = workspace.judge(policy if isinstance(policy, Policy) else load_policy(policy))
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
+    theirs = [completed(service) for service in (installed() if services is None else services)]
+    load = partial(load_policy, tools=_loaded(registry, theirs))
+    watch = PolicyWatch(policy, workspace.judge, load, bounds.policy_poll_s) if isinstance(policy, str | Path) else None
+    judge = workspace.judge(policy if isinstance(policy, Policy) else load(policy))
     can_ask = bool(approvers) or notifier is not None
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
@@ -121,7 +124,7 @@ async def open_gate(
             workspace.note()
         choice = Choice()
         contacts = ContactsService(ledger, storage.secret(), clock, ids)
-        ours: list[Service] = [
+        ours: list[ToolProvider] = [
             contacts,
             ApprovalsService(),
             StateService(),
@@ -132,7 +135,6 @@ async def open_gate(
             ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
             *_home(home_assistant, contacts, ledger, clock, ids, hide, home_assistant_now),
         ]
-        theirs = installed() if services is None else services
         running = await stack.enter_async_context(started([*ours, *theirs]))
         for service in running:
             for registered in registered_tools(service):
@@ -163,6 +165,13 @@ async def open_gate(
         yield gate
 
 
+def _loaded(own: ToolRegistry, services: Iterable[ToolProvider]) -> Mapping[str, ToolDeclaration]:
+    """Every tool whose section may stand in a policy, before its service is started."""
+    functions = (registered.declaration for registered in own.all())
+    brought = (tool for service in services for tool in declarations(service))
+    return {**BUILTIN, **{tool.name: tool for tool in (*functions, *brought)}}
+
+
 def _home(
     settings: HomeAssistantConfig | None,
     contacts: ContactsService,
@@ -171,7 +180,7 @@ def _home(
     ids: Ids,
     hide: Callable[[str], None],
     settings_now: Callable[[], HomeAssistantConfig | None] | None,
-) -> Sequence[Service]:
+) -> Sequence[ToolProvider]:
     if settings is None:
         return ()
     # Its libraries take a tenth of a second, which only those pay who have a home.

@@ -11,8 +11,13 @@ from agent_gate.config.config_file import CONFIG_FORMAT
 from agent_gate.config.file_format import FileFormat
 from agent_gate.config.plan_file import PLAN_FORMAT
 from agent_gate.config.policy_file import policy_format
+from agent_gate.config.tool_sections import sections_for
 
-FORMATS: Mapping[str, FileFormat[Any]] = {"config": CONFIG_FORMAT, "policy": policy_format(), "plan": PLAN_FORMAT}
+FORMATS: Mapping[str, FileFormat[Any]] = {
+    "config": CONFIG_FORMAT,
+    "policy": policy_format(sections_for(()).declared),
+    "plan": PLAN_FORMAT,
+}
 """The kinds of files that people write, with the tools of this package."""
 
 

@@ -42,7 +42,7 @@ def assemble(
     stages = Stages(
         Admission(ledger, clock, secrets),
         Binder(tools, ledger, clock, secrets, can_ask),
-        Holder(ledger, clock, ids, notifier, approval_timeout_s, bounds.notify_timeout_s),
+        Holder(ledger, clock, ids, notifier, approval_timeout_s, tools, bounds.notify_timeout_s),
         Performer(ledger, clock, ids),
         Settler(ledger, clock, ids),
         Effects(ledger, clock, ids, bounds.effect_timeout_s),

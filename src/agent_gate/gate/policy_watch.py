@@ -10,7 +10,6 @@ from pathlib import Path
 from agent_gate.config import load_policy
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.gate.gate import Gate
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError
@@ -19,6 +18,7 @@ from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
 from agent_gate.model.work import KeepBlob, Work
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 def log_warnings(gate: Gate, judge: Judge) -> None:
     """Log what the policy says without effect."""
     tools = {registered.declaration.name: registered.declaration for registered in gate.tools.all()}
+    for tool in tools.values():
+        judge.judged(tool)  # compiles its guard, which the first call need not wait for then
     for warning in warnings_of(judge.policy, tools):
         _log.warning("%s", warning)
 
@@ -57,10 +59,14 @@ class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
     def __init__(
-        self, path: str | Path, judge_of: Callable[[Policy], Judge], poll_s: float = POLICY_POLL_INTERVAL_S
+        self,
+        path: str | Path,
+        judge_of: Callable[[Policy], Judge],
+        load: Callable[[Path], Policy] = load_policy,
+        poll_s: float = POLICY_POLL_INTERVAL_S,
     ) -> None:
         """Make it before the policy is loaded: what changes from here on is seen."""
-        self._path, self._judge_of, self._poll_s = Path(path), judge_of, poll_s
+        self._path, self._load, self._judge_of, self._poll_s = Path(path), load, judge_of, poll_s
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
@@ -75,7 +81,7 @@ class PolicyWatch:
     async def reload(self, gate: Gate) -> bool:
         """Load the file now; whether its policy is in force."""
         try:
-            judge = self._judge_of(load_policy(self._path))
+            judge = self._judge_of(self._load(self._path))
             await record_policy(gate, judge)
         except GateError as error:
             _log.warning("the policy in force stays: %s", error)

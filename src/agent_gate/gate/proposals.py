@@ -25,6 +25,7 @@ from agent_gate.pipeline.hold import Holder
 from agent_gate.pipeline.perform import Performer, with_output
 from agent_gate.policy.changes import write_signature
 from agent_gate.ports import Judged, Prepared, Proposal
+from agent_gate.tools.files import FS_WRITE
 
 
 class Proposals:
@@ -75,7 +76,8 @@ class Proposals:
 
     def _decide(self, judged: Judged, proposal: Proposal) -> Verdict:
         prepared, requirement = judged.prepared, judged.verdict.requirement
-        return self._in_force.judge.decide_changes(prepared.call, prepared.facts, proposal.changes, requirement)
+        judge = self._in_force.judge
+        return judge.decide_changes(prepared.call, prepared.facts, proposal.changes, requirement, FS_WRITE)
 
     async def _not_agreed(
         self, progress: Progress, judged: Judged, proposal: Proposal

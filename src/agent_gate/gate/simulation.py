@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from agent_gate.gate.in_force import InForce
 from agent_gate.gate.proposals import Proposals
-from agent_gate.model.builtin import FS_WRITE, STATE_GET
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
@@ -27,6 +26,8 @@ from agent_gate.pipeline.settle import UnboundCall
 from agent_gate.pipeline.stages import Stages
 from agent_gate.ports import Clock, Judged, Ledger, Prepared
 from agent_gate.resolve.copies import Copies
+from agent_gate.tools.files import FS_WRITE
+from agent_gate.tools.state import STATE_GET
 
 
 @dataclass(frozen=True, slots=True)

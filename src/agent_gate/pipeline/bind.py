@@ -9,7 +9,6 @@ from hashlib import sha256
 
 from msgspec import structs
 
-from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, compact
@@ -22,7 +21,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.limits import counted
+from agent_gate.policy.limits import counted, usage_of
 from agent_gate.ports import Act, Binding, Clock, Ledger, Prepared, RegisteredTool, Secrets, Tools
 from agent_gate.system.sharing import ON_BEHALF_OF
 
@@ -87,7 +86,8 @@ class Binder:
             call = self._bound(request, args, call_id, registered.declaration, binding, args_json, aliases)
             charges = judge.charges(registered.declaration, now, request.run_id) if judge.counts else ()
             usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
-            refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
+            cools = judge.policy.cooldown_seconds > 0
+            refused = await self._refused_recently(call, judge, now, registered.declaration) if cools else False
             facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
             if binding.look_further and judge.decide(call, facts, registered.declaration).decision is ALLOW:
                 binding = await self._binding(request.tool, binding.look_further())
@@ -200,14 +200,13 @@ class Binder:
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
-        used = {charge.scope: await self._ledger.used(project, charge) + counted(charge, besides) for charge in charges}
-        in_run = next((int(amount) for scope, amount in used.items() if scope.startswith("run:")), 0)
-        return Usage(int(used.get("minute", 0)), int(used.get("hour", 0)), used.get("budget", 0), in_run)
+        used = [(charge, await self._ledger.used(project, charge) + counted(charge, besides)) for charge in charges]
+        return usage_of(used)
 
-    async def _refused_recently(self, call: BoundCall, judge: Judge, now: float) -> bool:
+    async def _refused_recently(self, call: BoundCall, judge: Judge, now: float, declaration: ToolDeclaration) -> bool:
         project, since = call.request.project, now - judge.policy.cooldown_seconds
         # What a read of the state shows has many names, and each would be a look-up; the rules judge them all.
-        aliases = () if call.request.tool == STATE_GET.name else call.aliases
+        aliases = () if declaration.looks else call.aliases
         for signature in (*call.signatures, *aliases):
             if await self._ledger.denied_since(project, signature, since):
                 return True
@@ -219,7 +218,7 @@ def _aliases(
 ) -> tuple[str, ...]:
     """Other names of the call; where it changes the state, they rest on the state as it is."""
     if registered.bind is None:
-        return aliases_of(registered.declaration.name, args, state.document)
+        return aliases_of(registered.declaration, args, state.document)
     return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
 
 

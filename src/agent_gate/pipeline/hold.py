@@ -21,9 +21,9 @@ from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import granted, refused_answer, used
-from agent_gate.model.ungranted import why_ungranted
 from agent_gate.model.work import Claim, GiveGrant, Hold, Resolve, TakeOver, UseGrant, Work
-from agent_gate.ports import Clock, Ids, Judged, Ledger, Notifier
+from agent_gate.ports import Clock, Ids, Judged, Ledger, Notifier, Tools
+from agent_gate.tools.grants import Declared, why_once_only, why_ungranted
 
 _log = logging.getLogger(__name__)
 
@@ -65,10 +65,11 @@ class Holder:
         ids: Ids,
         notifier: Notifier | None,
         approval_timeout_s: float,
+        tools: Tools,
         notify_timeout_s: float = NOTIFY_TIMEOUT_S,
     ) -> None:
         self._ledger, self._clock, self._ids, self._notifier = ledger, clock, ids, notifier
-        self._approval_timeout_s, self._notify_timeout_s = approval_timeout_s, notify_timeout_s
+        self._approval_timeout_s, self._tools, self._notify_timeout_s = approval_timeout_s, tools, notify_timeout_s
         self._being_put: dict[str, str] = {}
         """Questions on their way into the ledger: call id and agent."""
         self._ends: dict[str, float] = {}
@@ -215,7 +216,7 @@ class Holder:
         question = found[0]
         if not compare_digest(question.nonce.encode(), answer.nonce.encode()):
             return _no_such_question(answer.call_id)
-        refused = not_entitled(question, answer.by) or _not_grantable(question, answer)
+        refused = not_entitled(question, answer.by) or _not_grantable(question, answer, self._tools.declaration)
         if refused:
             return refused
         if not await self._ledger.is_as_put(question.call_id):
@@ -250,7 +251,7 @@ class Holder:
         """A grant by which a person agreed beforehand to all that this verdict asks for."""
         prepared, call = judged.prepared, judged.prepared.call
         request = call.request
-        if why_ungranted(request.tool, call.signatures):
+        if why_ungranted(call.signatures, self._tools.declaration):
             return None
         key = grant_key(request.tool, call.signatures, call.recorded_args, sorted(prepared.declaration.sensitive))
         grants = await self._ledger.grants_of(request.project, request.agent.id, key, self._clock.now())
@@ -295,11 +296,11 @@ def not_entitled(question: Question, approver: Approver) -> Problem | None:
     return None
 
 
-def _not_grantable(question: Question, answer: Answer) -> Problem | None:
+def _not_grantable(question: Question, answer: Answer, declared: Declared) -> Problem | None:
     if answer.grant is None or not answer.approve:
         return None
-    if question.ungranted:
-        return Problem(6003, question.ungranted, "approve it once", "hold")
+    if why := why_once_only(question, declared):
+        return Problem(6003, why, "approve it once", "hold")
     return answer.grant.wrong()
 
 

@@ -14,7 +14,7 @@ from agent_gate.ports.ledger import (
     Turn,
 )
 from agent_gate.ports.reading import PastStates
-from agent_gate.ports.services import Service, ServiceHandler, ToolProvider
+from agent_gate.ports.services import Offered, Service, ServiceHandler, ToolProvider
 from agent_gate.ports.surroundings import Clock, Ids, Secrets
 from agent_gate.ports.tools import (
     Act,
@@ -61,6 +61,7 @@ __all__ = [
     "NewState",
     "Notifier",
     "Observer",
+    "Offered",
     "PastStates",
     "Prepared",
     "Proposal",

@@ -19,9 +19,10 @@ from agent_gate.config.file_format import FileFormat
 from agent_gate.config.policy_file import policy_format
 from agent_gate.config.problems import Problems, check_schema
 from agent_gate.config.section import section
+from agent_gate.config.tool_sections import sections_for
 from agent_gate.config.yaml_file import parse_yaml
 from agent_gate.model.plan import Plan
-from agent_gate.model.policy import GUARD_SECTIONS, Policy
+from agent_gate.model.policy import Policy
 from agent_gate.model.setting import NOTHING, Setting
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -116,7 +117,8 @@ def test_a_setting_that_does_not_exist_is_a_mistake_of_the_program() -> None:
         Setting("x", minimun=1)  # type: ignore[call-arg]
 
 
-SECTIONS = {**GUARD_SECTIONS, "todo.add": TodoGuard}
+BUILTIN = sections_for(()).declared
+SECTIONS = (*BUILTIN, ("todo.add", TodoGuard))
 
 
 def test_a_tool_brings_its_section_under_tools() -> None:
@@ -129,13 +131,15 @@ def test_a_tool_brings_its_section_under_tools() -> None:
 
 
 def test_a_section_of_a_tool_that_is_not_here_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"tools\.todo\.add: unknown field"):
+    with pytest.raises(
+        ConfigError, match=r"tools\.todo\.add: no tool `todo.add` is loaded here: the service `todo` is missing"
+    ):
         load_policy({"tools": {"todo.add": {}}})
 
 
 def test_a_format_is_made_once_for_the_same_sections() -> None:
-    assert policy_format(SECTIONS) is policy_format(dict(SECTIONS))
-    assert policy_format(SECTIONS) is not policy_format()
+    assert policy_format(SECTIONS) is policy_format(list(SECTIONS))
+    assert policy_format(SECTIONS) is not policy_format(BUILTIN)
 
 
 def sections_of(kind: Any) -> Iterator[Any]:
@@ -150,7 +154,7 @@ def sections_of(kind: Any) -> Iterator[Any]:
 
 
 ALL = list(
-    dict.fromkeys(found for kind in (Config, Policy, Plan, *GUARD_SECTIONS.values()) for found in sections_of(kind))
+    dict.fromkeys(found for kind in (Config, Policy, Plan, *dict(BUILTIN).values()) for found in sections_of(kind))
 )
 INNER = {("Policy", "permissions"), ("Policy", "source"), ("Declare", "pattern")}
 """Fields that are not written in a file as they are."""

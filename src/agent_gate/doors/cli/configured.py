@@ -1,4 +1,4 @@
-"""What a configuration gives to a gate that one command opens for itself: its own files, and what its tools use."""
+"""Gives a gate that one command opens for itself what a configuration says: its own files, and what its tools use."""
 
 from __future__ import annotations
 

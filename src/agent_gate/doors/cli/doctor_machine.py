@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent_gate import __version__
 from agent_gate.model.diagnosis import FAIL, OK, WARN, Diagnosis
-from agent_gate.sandbox.choice import probe
+from agent_gate.sandbox import choice
 
 PYTHON_MIN = (3, 11)
 DISK_FREE_LOW_BYTES = 100 * 1_048_576
@@ -120,7 +120,7 @@ def _user_namespaces() -> Diagnosis:
 
 def _sandboxes() -> Iterator[Diagnosis]:
     """Each sandbox is tried with a harmless command, and the last row says what `sandbox: auto` makes of it."""
-    offers = asyncio.run(probe())
+    offers = asyncio.run(choice.probe())
     best = next((offer for offer in offers if offer.works and offer.sandbox is not None), None)
     for offer in offers:
         if offer.works:

@@ -101,7 +101,8 @@ class TelegramAdapter:
         return Message(str(message_id), now.headline, before.about)
 
     def _buttons(self, question: Question, *, complete: bool) -> tuple[Button, ...]:
-        allowing = (Verb.ALLOW, Verb.DENY) if question.ungranted else (Verb.ALLOW, Verb.DENY, Verb.GRANT)
+        once_only = self._attached.context.approvals.why_once_only(question)
+        allowing = (Verb.ALLOW, Verb.DENY) if once_only else (Verb.ALLOW, Verb.DENY, Verb.GRANT)
         return tuple(self._button(verb, question) for verb in (allowing if complete else (Verb.DENY,)))
 
     def _button(self, verb: Verb, question: Question) -> Button:

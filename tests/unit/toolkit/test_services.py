@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from agent_gate import open_gate, plugins
+from agent_gate import open_gate
 from agent_gate.config import HomeApproverConfig, HomeAssistantConfig
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
-from agent_gate.plugins import in_order, started
+from agent_gate.toolkit import services as plugins
+from agent_gate.toolkit.services import in_order, started
 
 
 class Lamp:

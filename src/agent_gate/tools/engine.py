@@ -8,7 +8,7 @@ from agent_gate.model.permission import Permissions
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.rules import RuleIndex
-from agent_gate.policy.signature import build_signatures
+from agent_gate.tools.by_name import build_signatures
 
 _NEUTRAL: Mapping[str, object] = {
     "state": {},

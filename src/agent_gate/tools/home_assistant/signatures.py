@@ -9,10 +9,9 @@ from urllib.parse import unquote
 
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import JSON_DEPTH_MAX, SIGNATURES_MAX
-from agent_gate.model.tool import Json
-from agent_gate.model.ungranted import BEYOND
+from agent_gate.model.tool import Json, Signer
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.ha_fields import (
+from agent_gate.tools.home_assistant.fields import (
     ALL,
     ENTITY,
     INDIRECT_TARGETS,
@@ -26,6 +25,8 @@ from agent_gate.policy.ha_fields import (
     read_fields,
 )
 
+_IDENTIFIER = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z0-9_]+)?\Z")
+_IDENTIFIERS = frozenset(("entity_id", "domain", "service", "event_type"))
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _ENTITY_ID = re.compile(r"[a-z_][a-z0-9_]*\.[a-z0-9_]+")
 _EVENT_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z0-9_]+)?")
@@ -40,15 +41,6 @@ _ENTITY_DOMAINS = (
     " lock media_player notify number person plant proximity remote scene schedule script select sensor siren stt sun"
     " switch tag text time timer todo tts update vacuum valve wake_word water_heater weather zone "
 )
-
-
-_SERVICE_OF_DOMAIN = re.compile(r"ha_call_service\(([a-z0-9_]+)\.")
-
-
-def reaches_beyond(signatures: Sequence[str]) -> bool:
-    """Whether a call sets off more than its signatures can say, so that its risk is high."""
-    found = map(_SERVICE_OF_DOMAIN.match, signatures)
-    return any(call is not None and call[1] in BEYOND for call in found)
 
 
 class Named(NamedTuple):
@@ -170,23 +162,33 @@ def scene_call(args: Mapping[str, Json]) -> ServiceCall:
     return ServiceCall("scene", "turn_on", scenes)
 
 
-def _state(tool: str) -> Callable[[Mapping[str, Json]], tuple[str, ...]]:
+def signer_of_state(tool: str) -> Signer:
+    """For a tool that reads one entity."""
     return lambda args: (f"{tool}({_matching(_ENTITY_ID, args, 'entity_id', 'an entity id such as `light.kitchen`')})",)
 
 
-def _event(args: Mapping[str, Json]) -> tuple[str, ...]:
+def signature_of_event(args: Mapping[str, Json]) -> tuple[str, ...]:
     return (f"ha_fire_event({_matching(_EVENT_TYPE, args, 'event_type', 'an event type such as `doorbell_rang`')})",)
 
 
-SIGNATURES: Mapping[str, Callable[[Mapping[str, Json]], tuple[str, ...]]] = {
-    "ha_call_service": lambda args: service_call(args).signatures,
-    "ha_activate_scene": lambda args: scene_call(args).signatures,
-    "ha_get_state": _state("ha_get_state"),
-    "ha_get_entity_state": _state("ha_get_entity_state"),
-    "ha_get_states": lambda _: ("ha_get_states",),
-    "ha_fire_event": _event,
-}
-"""The tools whose signatures have a form of their own."""
+def signatures_of_service(args: Mapping[str, Json]) -> tuple[str, ...]:
+    return service_call(args).signatures
+
+
+def signatures_of_scene(args: Mapping[str, Json]) -> tuple[str, ...]:
+    return scene_call(args).signatures
+
+
+def validate_identifiers(tool: str, name: str, value: Json) -> None:
+    """ValueError for an argument of any `ha_*` tool, known or not, that should be an id and is none."""
+    if value is None or not tool.startswith("ha_") or name not in _IDENTIFIERS:
+        return
+    each = value if isinstance(value, list | tuple) and name == "entity_id" else [value]
+    if not all(isinstance(item, str) and _IDENTIFIER.match(item) for item in each):
+        raise ArgumentError(
+            f"argument `{name}` of `{tool}` is not a Home Assistant identifier",
+            "write it like `light.kitchen`, in lower case",
+        )
 
 
 def _matching(pattern: re.Pattern[str], args: Mapping[str, Json], name: str, wanted: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from agent_gate.model.limits import (
     HOME_CALL_S,
@@ -13,6 +14,14 @@ from agent_gate.model.limits import (
     HOME_TEMPLATE_CHARS_MAX,
 )
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk, ToolDeclaration
+from agent_gate.tools.home_assistant import aliases, reach, rules
+from agent_gate.tools.home_assistant.signatures import (
+    signature_of_event,
+    signatures_of_scene,
+    signatures_of_service,
+    signer_of_state,
+)
+from agent_gate.tools.schemas import object_schema as _schema
 
 PERIODS = ("5minute", "hour", "day", "week", "month")
 """Over which Home Assistant keeps statistics."""
@@ -25,24 +34,25 @@ class ToolMeta:
     arg_sensitivities: Mapping[str, bool] = field(default_factory=dict)
 
 
-def _schema(required: str = "", **properties: Mapping[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required.split(),
-        "additionalProperties": False,
-    }
-
-
 def _query(
-    name: str, description: str, schema: Mapping[str, Json], risk: Risk = Risk.LOW, **kinds: ArgumentKind
+    name: str,
+    description: str,
+    schema: Mapping[str, Json],
+    risk: Risk = Risk.LOW,
+    unsigned: Sequence[str] = (),
+    **brought: Any,
 ) -> ToolDeclaration:
     # What stands in no signature a grant is bound to all the same, but for which part of a list it is.
-    unsigned = frozenset(name for name, kind in kinds.items() if kind is ArgumentKind.UNSIGNED) - {"limit", "cursor"}
-    return ToolDeclaration(name, description, schema, kinds, Effect.READ, risk, 0, sensitive=unsigned)
+    sensitive = frozenset(unsigned) - {"limit", "cursor"}
+    kinds = dict.fromkeys(unsigned, ArgumentKind.UNSIGNED)
+    return ToolDeclaration(
+        name, description, schema, kinds, Effect.READ, risk, 0, sensitive=sensitive, closed_world=True, **brought
+    )
 
 
-def _control(name: str, description: str, schema: Mapping[str, Json], *sensitive: str) -> ToolDeclaration:
+def _control(
+    name: str, description: str, schema: Mapping[str, Json], *sensitive: str, **brought: Any
+) -> ToolDeclaration:
     return ToolDeclaration(
         name,
         description,
@@ -53,6 +63,8 @@ def _control(name: str, description: str, schema: Mapping[str, Json], *sensitive
         1,
         sensitive=frozenset(sensitive),
         timeout_s=HOME_CALL_S,
+        closed_world=True,
+        **brought,
     )
 
 
@@ -96,15 +108,25 @@ HA_GET_STATE = _query(
     "`live: false` means that Home Assistant is out of reach, and that this is `age_s` seconds old; with `stale: true` "
     "it is what was stored at `captured_at`, before the gate was started.",
     _schema("entity_id", entity_id=_ENTITY),
+    sign=signer_of_state("ha_get_state"),
+    mistake_in=rules.lower_case_ids("ha_get_state"),
 )
-HA_GET_ENTITY_STATE = _query("ha_get_entity_state", HA_GET_STATE.description, HA_GET_STATE.input_schema)
+HA_GET_ENTITY_STATE = _query(
+    "ha_get_entity_state",
+    HA_GET_STATE.description,
+    HA_GET_STATE.input_schema,
+    sign=signer_of_state("ha_get_entity_state"),
+    aliases=aliases.of_reading("entity_id"),
+    mistake_in=rules.lower_case_ids("ha_get_entity_state"),
+)
 HA_GET_STATES = _query(
     "ha_get_states",
     "States of all entities with their attributes, sorted by id. That is a lot: `ha_list_entities` gives the same in "
     f"short, and `limit` a part of it.{_PAGED}",
     _schema(limit=_LIMIT, cursor=_CURSOR),
-    limit=ArgumentKind.UNSIGNED,
-    cursor=ArgumentKind.UNSIGNED,
+    unsigned=("limit", "cursor"),
+    sign=lambda _: ("ha_get_states",),
+    mistake_in=rules.bare_name("ha_get_states"),
 )
 HA_LIST_ENTITIES = _query(
     "ha_list_entities",
@@ -116,8 +138,7 @@ HA_LIST_ENTITIES = _query(
         limit=_LIMIT,
         cursor=_CURSOR,
     ),
-    limit=ArgumentKind.UNSIGNED,
-    cursor=ArgumentKind.UNSIGNED,
+    unsigned=("limit", "cursor"),
 )
 HA_LIST_AREAS = _query(
     "ha_list_areas", "The areas (rooms) of the home: id, name and aliases, sorted by name.", _schema()
@@ -143,6 +164,7 @@ HA_GET_HISTORY = _query(
         start=_text(f"The beginning, {_MOMENT}", "2026-02-01T00:00:00Z"),
         end=_text(f"The end, {_MOMENT}; now if not given, or if it is later", "2026-02-02T00:00:00+01:00"),
     ),
+    aliases=aliases.of_reading("entity_ids"),
 )
 HA_GET_STATISTICS = _query(
     "ha_get_statistics",
@@ -160,6 +182,7 @@ HA_GET_STATISTICS = _query(
         end=_text(f"The end, {_MOMENT}; now if not given, or if it is later", "2026-02-28T00:00:00Z"),
         period={"enum": list(PERIODS), "description": "What each row covers"},
     ),
+    aliases=aliases.of_reading("statistic_ids"),
 )
 HA_RENDER_TEMPLATE = _query(
     "ha_render_template",
@@ -176,7 +199,8 @@ HA_RENDER_TEMPLATE = _query(
         ),
     ),
     Risk.MEDIUM,
-    template=ArgumentKind.UNSIGNED,
+    unsigned=("template",),
+    warnings=rules.read_by_templates,
 )
 """It reads whatever there is, and a template that computes for long keeps the whole home waiting."""
 
@@ -204,6 +228,10 @@ HA_CALL_SERVICE = _control(
     "domain",
     "service",
     "data",
+    sign=signatures_of_service,
+    aliases=aliases.of_service,
+    reach=reach.SERVICES,
+    mistake_in=rules.lower_case_ids("ha_call_service"),
 )
 HA_ACTIVATE_SCENE = _control(
     "ha_activate_scene",
@@ -220,6 +248,9 @@ HA_ACTIVATE_SCENE = _control(
     ),
     "entity_id",
     "transition",
+    sign=signatures_of_scene,
+    reach=reach.SERVICES,
+    mistake_in=rules.scene_by_service,
 )
 HA_FIRE_EVENT = _control(
     "ha_fire_event",
@@ -231,6 +262,9 @@ HA_FIRE_EVENT = _control(
     ),
     "event_type",
     "event_data",
+    sign=signature_of_event,
+    reach=reach.EVENTS,
+    mistake_in=rules.lower_case_ids("ha_fire_event"),
 )
 
 HOME_ASSISTANT_TOOLS = (

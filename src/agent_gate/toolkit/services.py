@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any, cast
 
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import RegisteredTool, Service, ToolProvider, Transition
-from agent_gate.toolkit import make_registered_tool
+from agent_gate.ports import Offered, RegisteredTool, Service, ToolProvider, Transition
+from agent_gate.toolkit.offered import registered_tool
+from agent_gate.toolkit.registered import make_registered_tool
 
 GROUP = "agent_gate.services"
 _REQUIRED = ("tools", "execute")
@@ -29,7 +31,7 @@ class _Completed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._service, name)
 
-    def tools(self) -> Sequence[ToolDeclaration]:
+    def tools(self) -> Sequence[Offered]:
         return self._service.tools()
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
@@ -77,16 +79,33 @@ def installed() -> list[Service]:
 
 
 def registered_tools(service: Service) -> list[RegisteredTool]:
-    """A service's tools as the gate holds them; one that does not make hands itself is called by `execute`."""
+    """A service's tools as the gate holds them; one that it only declares is called by `execute`."""
     offered = getattr(service, "registered_tools", None)
     if offered is not None:
         return list(offered())
-    return [make_registered_tool(tool, service.name, act=_by_execute(service, tool)) for tool in service.tools()]
+    return [_registered(service, tool) for tool in service.tools()]
 
 
-def transitions_of(services: Iterable[Service]) -> dict[str, Transition]:
+def _registered(service: Service, offered: Offered) -> RegisteredTool:
+    if isinstance(offered, ToolDeclaration):
+        return make_registered_tool(offered, service.name, act=_by_execute(service, offered))
+    return replace(registered_tool(offered), service=service.name)
+
+
+def declarations(service: ToolProvider) -> Iterator[ToolDeclaration]:
+    """What each tool of a service says of itself; the service need not be started."""
+    for offered in service.tools():
+        yield offered if isinstance(offered, ToolDeclaration) else registered_tool(offered).declaration
+
+
+def installed_tools() -> dict[str, ToolDeclaration]:
+    """The declared tools of installed packages, by name."""
+    return {tool.name: tool for service in installed() for tool in declarations(service)}
+
+
+def transitions_of(services: Iterable[ToolProvider]) -> dict[str, Transition]:
     """Their pure tools by name; a pure function needs no service that was started."""
-    offered = (registered for service in services for registered in registered_tools(service))
+    offered = (registered for service in services for registered in registered_tools(completed(service)))
     return {registered.declaration.name: registered.transition for registered in offered if registered.transition}
 
 

@@ -10,7 +10,6 @@ from itertools import chain
 
 from msgspec import structs
 
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import CodecError, canonical, normalise, sha256_hex
 from agent_gate.model.errors import GateError, Problem, ToolError
@@ -24,9 +23,9 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy import pointers
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.declared import unregistered
-from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.signature import signatures_for, validate_args
+from agent_gate.policy.signature import signatures_for, validate_name
+from agent_gate.tools.catalogue import BUILTIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def _near_builtin(tool: str) -> str:
 
 def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:
     try:
-        validate_args(declaration.name, {})
+        validate_name(declaration.name)
     except ValueError as error:
         raise ToolError(str(error), code=2001) from None
     wrong = validator(declaration.input_schema)(args)
@@ -143,9 +142,9 @@ def _validate(declaration: ToolDeclaration, args: Mapping[str, Json]) -> None:
 
 
 def _looked(declaration: ToolDeclaration, args: Mapping[str, Json], state: Json) -> Looked:
-    if declaration.name in GUARDED:
+    if declaration.signed_when_bound:
         return Looked((declaration.name,))
-    return Looked(signatures_for(declaration, args), aliases=aliases_of(declaration.name, args, state))
+    return Looked(signatures_for(declaration, args), aliases=aliases_of(declaration, args, state))
 
 
 def _outcome(verdict: Verdict, signatures: tuple[str, ...]) -> Outcome:
