@@ -117,7 +117,7 @@ def test_a_setting_that_does_not_exist_is_a_mistake_of_the_program() -> None:
         Setting("x", minimun=1)  # type: ignore[call-arg]
 
 
-BUILTIN = sections_for(()).declared
+BUILTIN = tuple(sections_for(()).declared)
 SECTIONS = (*BUILTIN, ("todo.add", TodoGuard))
 
 
@@ -132,7 +132,7 @@ def test_a_tool_brings_its_section_under_tools() -> None:
 
 def test_a_section_of_a_tool_that_is_not_here_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"tools\.todo\.add: no tool `todo.add` is loaded here: the service `todo` is missing"
+        ConfigError, match=r"tools\.todo\.add: no tool `todo\.add` is loaded here: the service `todo` is missing"
     ):
         load_policy({"tools": {"todo.add": {}}})
 
