@@ -52,7 +52,7 @@ async def _reply_s(gate: Gate) -> float:
     waiting = asyncio.create_task(gate.submit(request))
     while not (asked := await gate.ledger.questions()):  # noqa: ASYNC110 -- the question comes by another task
         await asyncio.sleep(0)
-    while not gate._waiting:  # noqa: ASYNC110 -- likewise
+    while not gate._driver._asker._waiting:  # noqa: ASYNC110 -- likewise
         await asyncio.sleep(0)
     for _ in range(5):  # and has looked for an answer that is not there yet
         await asyncio.sleep(0)

@@ -61,7 +61,9 @@ class _Command:
 
 def figures() -> Iterator[Figure]:
     """All that happens to the words of a call: signature, reading them, verdict; files are not opened here."""
-    files = PathRules("fs.read", FILES, Policy(guards=Guards(fs_read=FILES)), Surroundings(ROOT, secret=(ROOT + "/g",)))
+    files = PathRules(
+        "fs.read", FILES, Policy(guards=Guards({"fs.read": FILES})), Surroundings(ROOT, secret=(ROOT + "/g",))
+    )
     rules = CommandRules(SECTION, files)
     # More than the guard keeps of what it has read.
     mixed = [shlex.split(SHAPES[number % len(SHAPES)].format(n=number)) for number in range(20 * len(SHAPES))]

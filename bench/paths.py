@@ -25,7 +25,7 @@ def figures(directory: Path) -> Iterator[Figure]:
     (root / "sub/dir/file.txt").write_text("x")
     (root / "link.txt").symlink_to("sub/dir/file.txt")
     own = tuple(str(root / name) for name in ("gate.db", "gate.db-wal", "gate.db-shm", "gate.db.anchor", "gate.db.d"))
-    policy = Policy(guards=Guards(fs_read=LISTS))
+    policy = Policy(guards=Guards({"fs.read": LISTS}))
     rules = PathRules("fs.read", LISTS, policy, Surroundings(str(root), secret=own))
     resolver = PathResolver(str(root), OwnWatch(lambda: Own(own)))
 

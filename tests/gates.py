@@ -11,12 +11,14 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, TypeVar
 from unittest.mock import patch
 
 from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool, transition
+from agent_gate.gate.bounds import GateBounds
 from agent_gate.history.projects import Projects
 from agent_gate.model.approval import Question
 from agent_gate.model.outcome import Status
@@ -28,6 +30,10 @@ Row = dict[str, Any]
 
 NOON = 1_772_625_600.0
 """Wednesday, 4 March 2026, 12:00 in UTC."""
+QUICK_GATE = GateBounds(join_poll_s=0.005)
+"""GateBounds of a gate that looks at a test's clock all the time."""
+QUICK_SUMMARY = replace(QUICK_GATE, refusal_summary_s=0.005)
+"""Likewise, and refusals are written down at once."""
 PATIENCE_S = 20.0
 """How long a test waits for what must happen at once, on a machine that may be busy."""
 
@@ -120,13 +126,11 @@ async def a_gate(
     people: People | None = None,
     approvers: Sequence[Approver] = (ANNA, BOB),
     name: str = "gate.db",
+    gate_bounds: GateBounds = QUICK_GATE,
     **options: Any,
 ) -> AsyncIterator[Gate]:
     """A gate whose clock is the test's, and that looks at it all the time."""
-    with (
-        patch("agent_gate.gate.driver.NEWS_WAIT_S", 0.005),
-        patch("agent_gate.ledger.sqlite.news.ANSWER_POLL_INTERVAL_S", 0.005),
-    ):
+    with patch("agent_gate.ledger.sqlite.news.ANSWER_POLL_INTERVAL_S", 0.005):
         async with open_gate(
             policy,
             directory / name,
@@ -135,6 +139,7 @@ async def a_gate(
             ids=CountedIds(),
             notifier=people,
             approvers=approvers,
+            bounds=gate_bounds,
             **options,
         ) as gate:
             yield gate

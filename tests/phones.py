@@ -20,7 +20,7 @@ from agent_gate.model.tool import Json
 from agent_gate.simulated_home import Running, SimulatedHome
 from agent_gate.simulated_home.notifications import Notification
 from tests.chats import QUICK, Pauses
-from tests.gates import ASK_ALL, HandClock, entries, until
+from tests.gates import ASK_ALL, QUICK_SUMMARY, HandClock, entries, until
 from tests.servers import a_config, a_context
 
 PIXEL, GUEST = "mobile_app_pixel", "mobile_app_guest_phone"
@@ -136,7 +136,7 @@ async def at_home(
         people=approvals,
         clock=clock or HandClock(),
         home_assistant=settings,
-        **options,
+        **{"gate_bounds": QUICK_SUMMARY, **options},
     ) as context:
         approvals.attach(context)
         await approvals.start()

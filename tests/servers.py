@@ -156,7 +156,7 @@ async def listening(
 
 async def left_alone(server: Served) -> None:
     """Until the server knows that nobody follows any of its calls."""
-    await until(lambda: all(progress.is_left_alone for progress in server.gate._under_way.values()))
+    await until(lambda: all(progress.is_left_alone for progress in server.gate._under_way))
 
 
 class RawAgent:

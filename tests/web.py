@@ -12,9 +12,10 @@ from typing import Any
 import httpcore2
 
 from agent_gate import Agent, Gate
-from agent_gate.app import assemble
 from agent_gate.config import load_policy
+from agent_gate.gate.assembly import assemble
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Notifier
 from agent_gate.services.http import HttpService
@@ -139,8 +140,18 @@ async def a_gate_to(
         tls=tls or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
         lookup_timeout_s=LOOKUP_TIMEOUT_S,
     )
-    registry = ToolRegistry(service.registered_tools())
-    gate = assemble(ledger, judge, registry, clock, ids, agent or Agent("local"), notifier, can_ask, 60)
+    gate = assemble(
+        judge=judge,
+        tools=ToolRegistry(service.registered_tools()),
+        ledger=ledger,
+        clock=clock,
+        ids=ids,
+        secrets=KeyedHashes(ledger.storage.secret()),
+        agent=agent or Agent("local"),
+        notifier=notifier,
+        can_ask=can_ask or notifier is not None,
+        approval_timeout_s=60,
+    )
     try:
         yield gate
     finally:

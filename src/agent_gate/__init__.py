@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from agent_gate.model.permission import PermissionRule as PermissionRule
     from agent_gate.model.permission import Permissions as Permissions
     from agent_gate.model.verdict import Decision as Decision
-    from agent_gate.policy.engine import PermissionEngine as PermissionEngine
-    from agent_gate.policy.signature import build_signature as build_signature
-    from agent_gate.policy.signature import validate_args as validate_args
     from agent_gate.toolkit import Tool as Tool
     from agent_gate.toolkit import ToolContext as ToolContext
     from agent_gate.toolkit import ToolOutput as ToolOutput
     from agent_gate.toolkit import tool as tool
     from agent_gate.toolkit import transition as transition
+    from agent_gate.tools.by_name import build_signature as build_signature
+    from agent_gate.tools.by_name import validate_args as validate_args
+    from agent_gate.tools.engine import PermissionEngine as PermissionEngine
 
 _HOMES = {
     "agent_gate.app": ("open_gate",),
@@ -63,8 +63,8 @@ _HOMES = {
     "agent_gate.model.permission": ("PermissionRule", "Permissions"),
     "agent_gate.model.verdict": ("Decision",),
     "agent_gate.gate.plans": ("run_plan",),
-    "agent_gate.policy.engine": ("PermissionEngine",),
-    "agent_gate.policy.signature": ("build_signature", "validate_args"),
+    "agent_gate.tools.engine": ("PermissionEngine",),
+    "agent_gate.tools.by_name": ("build_signature", "validate_args"),
     "agent_gate.gate.runs": ("replay_run", "verify_run"),
     "agent_gate.gate.gate": ("Gate",),
     "agent_gate.toolkit": ("Tool", "ToolContext", "ToolOutput", "tool", "transition"),

@@ -14,7 +14,7 @@ from typing import Any
 from agent_gate import Approver, open_gate, tool
 from agent_gate.history.verify import verify
 from agent_gate.ledger.chain import header_bytes, link
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.codec import canonical

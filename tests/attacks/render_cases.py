@@ -64,7 +64,7 @@ def question_of(call: Mapping[str, Any]) -> Question:
 
 def page_of(question: Question) -> str:
     approver = Approver("anna", ("admin",))
-    item = Item(question, (), approver)
+    item = Item(question, (), approver, "")
     return (
         templates(Assets())
         .get_template("inbox.html")

@@ -15,10 +15,10 @@ from agent_gate import Gate, open_gate
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.errors import Problem
-from agent_gate.model.home_assistant import PERIODS
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.home_assistant.service import HomeAssistantService
 from agent_gate.system.clock import RandomIds, SystemClock
+from agent_gate.tools.home_assistant.declarations import PERIODS
 from tests.contract.houses import House, a_raw, eventually
 from tests.gates import ALLOW_ALL, until
 

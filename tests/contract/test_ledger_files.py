@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate.app import open_gate
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Approver
 from agent_gate.model.entry import Draft, Kind

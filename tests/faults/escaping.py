@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import load_policy
-from agent_gate.app import Workspace, assemble
+from agent_gate.gate.assembly import assemble
 from agent_gate.gate.gate import Gate
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.call import Agent
+from agent_gate.model.secrecy import KeyedHashes
+from agent_gate.resolve.workspace import Workspace
 from agent_gate.sandbox.bubblewrap import NEEDED, Bubblewrap, candidates, options_of
 from agent_gate.sandbox.choice import Choice, Sandbox
 from agent_gate.sandbox.supervised import Sandlock
@@ -203,7 +205,18 @@ def gate_with(ground: Ground, sandbox: Sandbox) -> Gate:
     clock, ids = SystemClock(), RandomIds()
     shell = ShellService(workspace.working_dir, workspace.resolver(), workspace.look, Only(sandbox))
     registry, ledger = ToolRegistry(shell.registered_tools()), SqliteLedger(db, clock, ids)
-    return assemble(ledger, workspace.judge(policy), registry, clock, ids, Agent("probe"), None, False, 1)
+    return assemble(
+        judge=workspace.judge(policy),
+        tools=registry,
+        ledger=ledger,
+        clock=clock,
+        ids=ids,
+        secrets=KeyedHashes(ledger.storage.secret()),
+        agent=Agent("probe"),
+        notifier=None,
+        can_ask=False,
+        approval_timeout_s=1,
+    )
 
 
 async def attempt_all(ground: Ground, sandbox: Sandbox) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import pytest
 
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import writer
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.transaction import Transacted, transact

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -22,7 +21,7 @@ from agent_gate.config import HomeApproverConfig, HomeAssistantConfig, ServicesC
 from agent_gate.doors.messengers.messenger import Messenger
 from agent_gate.doors.messengers.phones.adapter import PhonesAdapter
 from agent_gate.model.call import CallRequest
-from tests.gates import ASK_ALL, entries, sender, until
+from tests.gates import ASK_ALL, QUICK_SUMMARY, entries, sender, until
 from tests.real.homes import RealHome
 from tests.servers import a_config, a_context, listening
 
@@ -77,9 +76,8 @@ def user_id(home: RealHome, name: str) -> str:
 
 
 async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_answers_it(
-    tmp_path: Path, real_home: RealHome, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, real_home: RealHome
 ) -> None:
-    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
     acts: list[str] = []
     async with (
         a_phone(real_home, "anna", real_home.limited_token) as annas,
@@ -89,7 +87,13 @@ async def test_a_question_reaches_the_phone_as_it_is_and_the_phones_user_alone_a
         settings = HomeAssistantConfig(real_home.url, real_home.token, approvals=(phone,))
         config, approvals = a_config(services=ServicesConfig(settings)), Messenger(PhonesAdapter(settings))
         async with a_context(
-            tmp_path, ASK_ALL, sender(acts), config=config, people=approvals, home_assistant=settings
+            tmp_path,
+            ASK_ALL,
+            sender(acts),
+            config=config,
+            people=approvals,
+            home_assistant=settings,
+            gate_bounds=QUICK_SUMMARY,
         ) as context:
             approvals.attach(context)
             await approvals.start()

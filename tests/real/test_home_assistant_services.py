@@ -11,9 +11,9 @@ import yaml
 
 from agent_gate import Gate
 from agent_gate.model.outcome import Status
-from agent_gate.policy.ha_fields import UNDESCRIBED
 from agent_gate.services.home_assistant.selectors import fields_of
 from agent_gate.services.home_assistant.things import ServiceInfo
+from agent_gate.tools.home_assistant.fields import UNDESCRIBED
 from tests.real.gates_at_home import a_real_gate, call, client_of, done, house_of
 from tests.real.homes import RealHome, venv
 

@@ -257,10 +257,9 @@ async def test_a_call_in_doubt_after_a_crash_waits_for_its_agent(tmp_path: Path)
         assert (outcome.status, outcome.request_id) == (Status.UNKNOWN, "r")
 
 
-async def test_results_come_in_answers_of_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.gate.mailbox.WAITING_RESULTS_BYTES_MAX", 1_000)
+async def test_results_come_in_answers_of_bounded_size(tmp_path: Path) -> None:
     async with a_gate(tmp_path, ASK_ALL, reader([])) as gate:
-        mailbox, left = Mailbox(gate), {"0", "1", "2"}
+        mailbox, left = Mailbox(gate, results_bytes_max=1_000), {"0", "1", "2"}
         for id in sorted(left):
             await gate.submit(request("note.read", id, args={"text": id * 600}, wait=False))
         for asked in await gate.ledger.questions():

@@ -27,6 +27,7 @@ from tests.gates import (
     ANNA,
     ASK_ALL,
     BOB,
+    QUICK_GATE,
     HandClock,
     People,
     Tool,
@@ -587,7 +588,7 @@ async def main():
     clock = HandClock()
     policy = {"rules": [{"pattern": "*", "action": "ask"}], "limits": {"budget": {"daily": 1}}}
     async with a_gate(directory, policy, sender([]), clock=clock) as gate:
-        gate._stages.holder.wait = lambda _: asyncio.Event().wait()
+        gate.stages.holder.wait = lambda _: asyncio.Event().wait()
         question = await pending(gate, "mail.send", request_id="r")
         ANSWER
         os._exit(9)
@@ -758,15 +759,13 @@ async def test_a_messenger_that_fails_takes_nothing_from_the_question(
         assert "the messenger is down" in caplog.text
 
 
-async def test_a_messenger_that_hangs_does_not_hold_up_the_agent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_messenger_that_hangs_does_not_hold_up_the_agent(tmp_path: Path) -> None:
     class Hanging(People):
         async def ask(self, question: Question) -> None:
             await asyncio.Event().wait()
 
-    monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 0.05)
-    async with a_gate(tmp_path, ASK_ALL, sender([]), people=Hanging()) as gate:
+    bounds = replace(QUICK_GATE, notify_timeout_s=0.05)
+    async with a_gate(tmp_path, ASK_ALL, sender([]), people=Hanging(), gate_bounds=bounds) as gate:
         asked = await soon(pending(gate, "mail.send"))
         await approve(gate, asked)
         assert (await outcome_of(gate, asked)).ok

@@ -18,11 +18,10 @@ from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.committed import Committed, StateMoved
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.outcome import Status
-from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
 from agent_gate.model.work import StateChange, Work
-from agent_gate.ports import Binding, Moved
+from agent_gate.ports import Binding, Moved, Turn
 from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ALLOW_ALL,
@@ -290,7 +289,7 @@ async def test_a_malformed_name_is_counted_and_not_written_one_by_one(tmp_path: 
         for _ in range(5):
             assert code_of(await gate.call(name)) == 2002
         assert len(entries(gate)) == before
-        await gate._stages.refusal_counts.close()
+        await gate.stages.refusal_counts.close()
         [summary] = entries(gate, "door")
         assert summary["project"] == GATE_PROJECT
         assert summary["body"]["refused"] == [{"agent_id": "local", "count": 5, "why": "bad_arguments"}]
@@ -452,11 +451,11 @@ async def test_a_verdict_holds_for_the_state_that_the_intent_stands_on(tmp_path:
         shipped.append("one")
 
     @asynccontextmanager
-    async def moved_first(project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+    async def moved_first(project: str, *, alone: bool) -> AsyncIterator[Turn]:
         gate.ledger.turn = turn  # type: ignore[method-assign]
         await gate.call("state.set", path="stock", value=0)
-        async with turn(project, alone=alone) as state:
-            yield state
+        async with turn(project, alone=alone) as taken:
+            yield taken
 
     async with a_gate(tmp_path, ALLOW_ALL, ship) as gate:
         await gate.call("state.set", path="stock", value=1)
@@ -479,13 +478,13 @@ async def test_an_act_passes_although_the_state_never_rests(tmp_path: Path, last
     numbers = itertools.count()
 
     @asynccontextmanager
-    async def moved_first(project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+    async def moved_first(project: str, *, alone: bool) -> AsyncIterator[Turn]:
         gate.ledger.turn = turn  # type: ignore[method-assign]
         number = next(numbers)
         await gate.call("state.set", path="", value={"stock": last if number > 1 else 1, "moved": number})
         gate.ledger.turn = moved_first  # type: ignore[assignment, method-assign]
-        async with turn(project, alone=alone) as state:
-            yield state
+        async with turn(project, alone=alone) as taken:
+            yield taken
 
     async with a_gate(tmp_path, ALLOW_ALL, ship) as gate:
         await gate.call("state.set", path="stock", value=1)
@@ -523,7 +522,7 @@ async def test_a_defect_of_the_gate_itself_is_answered_and_logged(
         raise AssertionError("cannot be")
 
     async with a_gate(tmp_path, ALLOW_ALL, reader([])) as gate:
-        gate._stages.performer.act = broken  # type: ignore[method-assign,assignment]
+        gate.stages.performer.act = broken  # type: ignore[method-assign,assignment]
         outcome = await gate.call("note.read")
         assert (outcome.status, code_of(outcome), outcome.data) == (Status.ERROR, 2003, None)
         assert "cannot be" in caplog.text

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from agent_gate.model.tool import Json
 from agent_gate.model.work import CreateProject, Work
 from agent_gate.toolkit import tool
 from tests.faults.nursery import Nursery
-from tests.gates import ALLOW_ALL, PATIENCE_S, a_gate, counter, reader, sender, soon
+from tests.gates import ALLOW_ALL, PATIENCE_S, QUICK_GATE, a_gate, counter, reader, sender, soon
 
 PROCESSES = 4
 
@@ -296,15 +297,12 @@ class TestEffects:
         assert outcome.ok
         assert found["error"]["code"] == code
 
-    async def test_an_effect_that_takes_too_long_is_cut_off(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("agent_gate.pipeline.effects.EFFECT_TIMEOUT_S", 0.01)
-
+    async def test_an_effect_that_takes_too_long_is_cut_off(self, tmp_path: Path) -> None:
         async def effect(outcome: dict[str, Json]) -> None:
             await asyncio.Event().wait()
 
-        async with a_gate(tmp_path, ALLOW_ALL, sender([], post_execution=effect)) as gate:
+        bounds = replace(QUICK_GATE, effect_timeout_s=0.01)
+        async with a_gate(tmp_path, ALLOW_ALL, sender([], post_execution=effect), gate_bounds=bounds) as gate:
             assert (await gate.call("mail.send")).ok
         (found,) = bodies(tmp_path / "gate.db", "effect")
         assert found["error"]["code"] == 2004

@@ -11,6 +11,8 @@ import pytest
 
 from agent_gate import load_plan, run_plan
 from agent_gate.doors.bounds import DoorBounds
+from agent_gate.history.readings import Readings
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.model.call import CallRequest
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome
@@ -80,9 +82,9 @@ async def test_the_timeline_goes_on_where_the_page_ends(tmp_path: Path) -> None:
     assert [text for shown in seen for text in shown] == [f"n{n:03}" for n in range(119, -1, -1)]
 
 
-async def test_a_search_that_takes_too_long_is_broken_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.doors.console.timeline._STEPS_BETWEEN_LOOKS", 1)
+async def test_a_search_that_takes_too_long_is_broken_off(tmp_path: Path) -> None:
     async with a_visitor(tmp_path, ALLOW_ALL, reader([]), bounds=DoorBounds(console_search_s=-1)) as visitor:
+        visitor.context.readings = Readings(SqliteStorage(tmp_path / "gate.db", steps_between_looks=1))
         await called(visitor, "note.read")
         page = await visitor.see("/console/timeline?text=x", 400)
     assert "the search took longer than" in page.text

@@ -17,9 +17,9 @@ from agent_gate import Gate, open_gate
 from agent_gate.client import GateClient
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ConfigError, ToolError
-from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS, ToolMeta
 from agent_gate.services.home_assistant.service import HomeAssistantService
 from agent_gate.simulated_home import Running, simulated_home
+from agent_gate.tools.home_assistant.declarations import HOME_ASSISTANT_TOOLS, ToolMeta
 from tests.gates import ALLOW_ALL, a_gate, rows, stored_bytes, until
 from tests.scenarios.test_cli import run
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, CONFIG, START_S, Process, a_process

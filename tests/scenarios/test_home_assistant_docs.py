@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from agent_gate.config import load_config, load_policy
-from agent_gate.model.home_assistant import HOME_ASSISTANT_TOOLS
 from agent_gate.simulated_home import Running, simulated_home
+from agent_gate.tools.home_assistant.declarations import HOME_ASSISTANT_TOOLS
 from tests.scenarios.test_cli import run, run_json
 from tests.scenarios.test_docs import ROOT, Session, blocks_of
 

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
-from unittest.mock import patch
 
 import httpx2
 import pytest
@@ -19,6 +18,8 @@ from websockets.typing import Origin
 from agent_gate.doors.api import OPERATIONS
 from agent_gate.doors.api.operation import Who
 from agent_gate.doors.bounds import DoorBounds
+from agent_gate.history.readings import Readings
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, entries, reader, sender, until
 from tests.servers import (
@@ -151,8 +152,8 @@ async def test_a_client_that_goes_ends_only_the_waiting(tmp_path: Path) -> None:
         await asyncio.wait({calling})
         await house.bot.http.aclose()
         away = Client(house.served, BOT_TOKEN)
-        passages = house.gate._under_way
-        await until(lambda: all(progress.is_left_alone for progress in passages.values()))
+        under_way = house.gate._under_way
+        await until(lambda: all(progress.is_left_alone for progress in under_way))
         await house.anna.post(f"/pending/{question['call_id']}/approve")
         await until(lambda: acts == ["hello"])
 
@@ -452,12 +453,12 @@ async def test_entries_come_page_by_page(tmp_path: Path) -> None:
 async def test_questions_about_the_past_are_few_at_once_and_none_takes_long(tmp_path: Path) -> None:
     async with a_house(tmp_path, ALLOW_ALL, sender([])) as house:
         await house.bot.call("mail.send")
-        for bound in ("READS_WAITING_MAX", "READ_S"):
-            with (
-                patch(f"agent_gate.doors.api.reading.{bound}", -1_000_000),
-                patch("agent_gate.doors.api.reading._STEPS_BETWEEN_LOOKS", 1),
-            ):
-                assert code(await house.anna.get("/entries", 503)) == 5003
+        context = house.served.context
+        context.readings = Readings(SqliteStorage(house.gate.ledger.storage.path, steps_between_looks=1))
+        for bounds in (DoorBounds(reads_waiting_max=-1_000_000), DoorBounds(read_s=-1_000_000)):
+            context.bounds = bounds
+            assert code(await house.anna.get("/entries", 503)) == 5003
+        context.bounds = DoorBounds()
         assert len((await house.anna.get("/entries"))["entries"]) == 1
 
 

@@ -16,9 +16,9 @@ from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import check_call
 from agent_gate.policy.judge import Judge
 from agent_gate.system.clock import RandomIds
+from agent_gate.tools.check import check_call
 from tests.gates import (
     ALLOW_ALL,
     ASK_ALL,

@@ -17,8 +17,8 @@ from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Looked, check_call
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.check import Looked, check_call
 from tests.gates import ANNA, HandClock, agent
 from tests.web import PUBLIC, Web, a_gate_to
 

@@ -331,14 +331,11 @@ async def test_a_place_of_thousands_of_digits_is_nowhere(tmp_path: Path, simulat
 
 
 @pytest.mark.parametrize("simulate", [False, True])
-async def test_the_results_of_an_agents_run_are_bounded_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, simulate: bool
-) -> None:
-    monkeypatch.setattr("agent_gate.gate.plans.RUN_RESULTS_BYTES_MAX", 5_000)
+async def test_the_results_of_an_agents_run_are_bounded_together(tmp_path: Path, simulate: bool) -> None:
     steps = plan(PlanStep("state.set", {"path": "/a", "value": "x" * 2_000}), *["state.get"] * 9)
     async with a_gate(tmp_path, ALLOW_ALL) as gate:
-        result = await run_plan(gate, steps, agent=agent("one"), simulate=simulate)
+        result = await run_plan(gate, steps, agent=agent("one"), simulate=simulate, results_bytes_max=5_000)
         assert (result.status, codes(result)) == ("failed", [None] * 3)
         assert result.problem is not None
         assert result.problem.code == 2005
-        assert (await run_plan(gate, steps, simulate=simulate)).status == "completed"
+        assert (await run_plan(gate, steps, simulate=simulate, results_bytes_max=5_000)).status == "completed"

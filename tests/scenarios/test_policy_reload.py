@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from weakref import ref
 
@@ -18,6 +19,7 @@ from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from tests.gates import (
     ASK_ALL,
+    QUICK_GATE,
     a_gate,
     approve,
     code_of,
@@ -48,12 +50,9 @@ def versions(gate: Gate) -> list[str]:
     return [row["body"]["policy_hash"] for row in entries(gate, "policy")]
 
 
-async def test_a_changed_file_takes_effect_by_itself_and_each_version_is_an_entry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005)
+async def test_a_changed_file_takes_effect_by_itself_and_each_version_is_an_entry(tmp_path: Path) -> None:
     path = write(tmp_path / "policy.yaml", rule("allow"))
-    async with a_gate(tmp_path, path, reader([])) as gate:
+    async with a_gate(tmp_path, path, reader([]), gate_bounds=replace(QUICK_GATE, policy_poll_s=0.005)) as gate:
         assert (await gate.call("note.read")).ok
         first = gate.judge.policy_hash
         write(path, rule("deny"))

@@ -404,10 +404,10 @@ async def test_an_approval_outlives_a_server_that_was_killed_and_is_used_once(tm
         tmp_path,
         """
         from agent_gate.ports import HttpRequest
-        from agent_gate.gate.traffic import RequestDesk
+        from agent_gate.gate.traffic import Traffic
 
         async def main():
-            async with a_gate(directory, ASK_ALL) as gate, RequestDesk(gate, {"bot": agent("bot")}) as desk:
+            async with a_gate(directory, ASK_ALL) as gate, Traffic(gate, {"bot": agent("bot")}) as desk:
                 held = await desk.judge_request(HttpRequest("bot", "", "POST", "https://shop.example/orders", (), b""))
                 await gate.answer(held.call_id, approve=True, by=ANNA)
                 os._exit(9)

@@ -260,7 +260,7 @@ class Story:
             self._examine_answers(wish, outcome)
             if outcome.ended_at is not None and outcome.ended_at > over_at:
                 wish.answers.append(outcome)
-        await until(lambda: not self.gate._tasks)  # an outcome that nobody took is just being kept
+        await until(lambda: not self.gate._tasks.running)  # an outcome that nobody took is just being kept
         waiting = {o.call_id for agent in AGENTS for o in await Mailbox(self.gate).results(agent)}
         self._examine_ledger(waiting)
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from agent_gate import Gate, Outcome, tool, transition
 from agent_gate.gate.approvals import Approvals
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import ProjectLocks
 from agent_gate.ledger.sqlite.turns import Turns
@@ -31,6 +31,7 @@ from agent_gate.model.limits import TRANSITION_ON_LOOP_BYTES_MAX
 from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Work
+from agent_gate.ports import Turn
 from tests.faults.nursery import Nursery
 from tests.gates import ALLOW_ALL, PATIENCE_S, a_gate, code_of, counter, entries, projects, soon, until
 from tests.scenarios.crowd import add as counter_of_the_crowd
@@ -213,7 +214,8 @@ async def test_calls_that_are_cancelled_anywhere_harm_no_other(tmp_path: Path) -
         sets = [asyncio.create_task(gate.call("state.set", path=f"/at/{n}", value=n)) for n in range(60)]
         for _ in range(25):
             await asyncio.sleep(0)
-            inner = [task for task in gate._tasks if getcoroutinestate(task.get_coro()) == CORO_SUSPENDED]  # type: ignore[arg-type]
+            begun = {task: task.get_coro() for task in gate._tasks.running}
+            inner = [task for task, way in begun.items() if getcoroutinestate(way) == CORO_SUSPENDED]  # type: ignore[arg-type]
             if inner:  # on its way: nobody outside could cancel a call there
                 chance.choice(inner).cancel()
         ends = await soon(asyncio.gather(*callers, *sets, return_exceptions=True))
@@ -283,15 +285,15 @@ async def test_a_grant_is_not_spent_on_a_change_that_the_state_of_its_turn_allow
             return ()
 
         @asynccontextmanager
-        async def watched(project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
+        async def watched(project: str, *, alone: bool) -> AsyncIterator[Turn]:
             """In the first turn there is no grant yet; before the second one nobody needs it any more."""
             gate.ledger.turn = turn  # type: ignore[method-assign]
             number = next(turns)
             gate.ledger.grants_of = no_grants if number == 0 else grants_of  # type: ignore[assignment, method-assign]
             if number == 1:
                 await gate.call("state.set", path="/careful", value=False)
-            async with turn(project, alone=alone) as state:
-                yield state
+            async with turn(project, alone=alone) as taken:
+                yield taken
             gate.ledger.grants_of = grants_of  # type: ignore[method-assign]
             gate.ledger.turn = watched  # type: ignore[assignment, method-assign]
 
@@ -317,9 +319,12 @@ async def test_all_who_wait_for_a_lock_that_is_not_to_be_had_are_refused_togethe
                 raise StorageError("another process holds the lock")
             return await super().take(project)
 
+    async def committed_elsewhere(_: Work) -> Committed:
+        raise AssertionError("nothing is committed here")
+
     async def visit() -> int:
-        async with turns.taken("default", alone=False) as state:
-            return state.version
+        async with turns.taken("default", committed_elsewhere, alone=False) as turn:
+            return turn.state.version
 
     locks = Locks(LedgerFiles(tmp_path / "gate.db"))
     (tmp_path / "gate.db.d").mkdir()

@@ -18,8 +18,8 @@ from agent_gate.history.projects import Projects
 from agent_gate.history.verify import examine, verify
 from agent_gate.history.verify_side_tables import ADDED, ALL, BARE, REMOVED, UNCOVERED
 from agent_gate.ledger import anchor
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.backup import backup
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import SqliteReader
 from agent_gate.ledger.sqlite.schema import SHIPPED

@@ -19,8 +19,8 @@ from agent_gate.history.findings import Report
 from agent_gate.history.verify import examine, verify
 from agent_gate.ledger import anchor
 from agent_gate.ledger.chain import GENESIS, header_bytes, link
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.backup import backup
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import SqliteReader
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS

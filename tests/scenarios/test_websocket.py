@@ -415,7 +415,7 @@ async def test_an_agent_that_comes_back_before_the_answer_joins_its_call(tmp_pat
             await left_alone(server)
         async with a_raw_agent(server) as agent:
             await agent.begin("tool_request", **call("mail.send", "r", text="once"))
-            await until(lambda: [progress.is_left_alone for progress in server.gate._under_way.values()] == [False])
+            await until(lambda: [progress.is_left_alone for progress in server.gate._under_way] == [False])
             await approve(server.gate, asked)
             assert (await agent.receive())["result"]["data"] == {"sent": "once"}
             assert (await agent.ask("get_pending_results"))["results"] == []

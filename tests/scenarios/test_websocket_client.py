@@ -134,7 +134,7 @@ async def test_a_call_survives_lost_connections_and_is_performed_once(tmp_path: 
         for _ in range(3):
             await lose_connection(gate)
             await until(lambda: gate._link._connection is not None)
-            await until(lambda: [progress.is_left_alone for progress in server.gate._under_way.values()] == [False])
+            await until(lambda: [progress.is_left_alone for progress in server.gate._under_way] == [False])
         await approve(server.gate, asked)
         outcome = await soon(calling)
         assert (outcome.data, acts, len(people.asked)) == ({"sent": "once"}, ["once"], 1)
@@ -155,7 +155,7 @@ async def test_a_call_survives_a_restart_of_the_server(tmp_path: Path) -> None:
     async with a_server(tmp_path, ASK_ALL, sender(acts), people=again, config=config) as server:
         # The client may have come back first, and then its repeated call goes on with the question.
         assert await server.context.mailbox.take_over_held(server.context.identities.agents) <= 1
-        await until(lambda: [progress.is_left_alone for progress in server.gate._under_way.values()] == [False])
+        await until(lambda: [progress.is_left_alone for progress in server.gate._under_way] == [False])
         await approve(server.gate, asked)
         outcome = await soon(calling)
         assert (outcome.call_id, outcome.data, acts) == (asked.call_id, {"sent": "once"}, ["once"])

@@ -229,7 +229,7 @@ async def test_a_reader_that_takes_nothing_is_let_go_and_its_outcomes_wait(tmp_p
             message = {"jsonrpc": "2.0", "id": number, "method": "tool_request", "params": params}
             writing.write(frame(json.dumps(message).encode()))
         [door] = doors
-        await until(lambda: acts and not door._connections and not door._lingering and not server.gate._tasks)
+        await until(lambda: acts and not door._connections and not door._lingering and not server.gate._tasks.running)
         writing.transport.abort()
         waiting = rows(server.gate, "SELECT request_id FROM waiting_results")
         async with a_raw_agent(server) as agent:

@@ -16,14 +16,15 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.gate.approvals import Approvals
 from agent_gate.model.approval import GrantTerms
 from agent_gate.model.grant import Grant, grant_key
-from agent_gate.model.home_assistant import HA_CALL_SERVICE
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
-from agent_gate.model.ungranted import BEYOND, CHANGEABLE, PASSED_ON, why_ungranted
 from agent_gate.model.work import GiveGrant, Work
-from agent_gate.policy.signature_ha import service_call
 from agent_gate.simulated_home import simulated_home
 from agent_gate.simulated_home.services import Call, Service
+from agent_gate.tools.grants import why_ungranted
+from agent_gate.tools.home_assistant.declarations import HA_CALL_SERVICE
+from agent_gate.tools.home_assistant.reach import BEYOND, CHANGEABLE, PASSED_ON
+from agent_gate.tools.home_assistant.signatures import service_call
 from tests.gates import ANNA, a_gate, outcome_of, pending
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "grants.md").read_text()
@@ -204,9 +205,9 @@ SET_OFF = [
 
 @pytest.mark.parametrize("signature", SET_OFF)
 def test_what_nobody_can_know_is_not_granted_wherever_it_stands_among_the_signatures(signature: str) -> None:
-    assert why_ungranted("ha_call_service", [signature])
-    assert why_ungranted("ha_call_service", ["ha_call_service(light.turn_on, light.a)", signature])
-    assert why_ungranted("gate.revert", ["gate.revert(1)", signature])
+    assert why_ungranted([signature])
+    assert why_ungranted(["ha_call_service(light.turn_on, light.a)", signature])
+    assert why_ungranted(["gate.revert(1)", signature])
 
 
 def test_the_page_names_every_domain_that_is_never_granted() -> None:

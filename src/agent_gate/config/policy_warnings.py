@@ -2,86 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from agent_gate.config.unmatched import Tools, Unmatched
-from agent_gate.model.permission import PermissionRule
-from agent_gate.model.policy import CommandGuard, Policy
+from agent_gate.config.argument_order import only_by_key
+from agent_gate.config.unmatched import Unmatched
+from agent_gate.model.policy import Policy
+from agent_gate.model.tool import ToolDeclaration
 from agent_gate.model.visible import visible
-from agent_gate.policy.patterns import may_match
-from agent_gate.policy.rules import RuleIndex
 from agent_gate.policy.signature import shown
+from agent_gate.tools.catalogue import BUILTIN
 
 UNMATCHED_MAX = 20
 """Rules that are told one by one; whoever has more of them has another mistake."""
 
 
-def warnings_of(policy: Policy, tools: Tools | None = None) -> tuple[str, ...]:
+def warnings_of(policy: Policy, tools: Mapping[str, ToolDeclaration] | None = None) -> tuple[str, ...]:
     """One line each. `tools` are those that are here beside the built-in ones."""
-    section = policy.guards.shell_run
-    refused = _refused_programs(section) if section is not None and section.allow_executables else ()
-    unmatched = list(islice(_unmatched_rules(policy, tools), UNMATCHED_MAX + 1))
+    known = {**BUILTIN, **(tools or {})}
+    unmatched = list(islice(_unmatched_rules(policy, known), UNMATCHED_MAX + 1))
     if len(unmatched) > UNMATCHED_MAX:
         unmatched[-1] = "further rules can never match; mend these first"
-    return (*unmatched, *refused, *_read_by_templates(policy))
+    return (*unmatched, *_by_the_old_order(policy, known), *_told_by_tools(policy, known))
 
 
-def _unmatched_rules(policy: Policy, tools: Tools | None) -> Iterator[str]:
+def _unmatched_rules(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> Iterator[str]:
     unmatched = Unmatched(tools)
-    for place, rule in _placed(policy):
+    for place, rule in policy.placed_rules():
         if why := unmatched.why(rule.pattern):
             yield visible(f"{place} `{shown(rule.pattern)}` can never match: {why}")
 
 
-def _placed(policy: Policy) -> Iterator[tuple[str, PermissionRule]]:
-    for section, rules in (("rules", policy.rules), ("defaults", policy.defaults)):
-        for number, rule in enumerate(rules):
-            yield f"{section}[{number}]", rule
+def _by_the_old_order(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> Iterator[str]:
+    ordered = [tool for tool in tools.values() if tool.order]
+    for place, rule in policy.placed_rules() if ordered else ():
+        for tool in ordered:
+            if why := only_by_key(rule.pattern, tool):
+                yield visible(f"{place} `{shown(rule.pattern)}`: {why}")
 
 
-def _read_by_templates(policy: Policy) -> Iterator[str]:
-    """A denied entity that a template tells all the same; the first rule that denies one stands for all."""
-    denied = next((placed for placed in _placed(policy) if _denies_reading(placed[1])), None)
-    if denied is None:
-        return
-    allowed = _allowing_templates(RuleIndex(policy.rules, policy.defaults).met_by(_TEMPLATE))
-    if allowed is not None:
-        yield (
-            f"{denied[0]} `{shown(denied[1].pattern)}` denies reading, but `{shown(allowed.pattern)}` allows"
-            f" `{_TEMPLATE}`, and a template reads whatever there is: deny it, or ask about it"
-        )
-
-
-_TEMPLATE = "ha_render_template"
-_READS = ("ha_get_state(", "ha_get_entity_state(", "ha_get_history(", "ha_get_statistics(")
-
-
-def _denies_reading(rule: PermissionRule) -> bool:
-    is_of_home = rule.action == "deny" and rule.pattern.startswith("ha_")
-    return is_of_home and any(may_match(rule.pattern, beginning) for beginning in _READS)
-
-
-def _allowing_templates(met: Sequence[PermissionRule]) -> PermissionRule | None:
-    """The rule by which a template may pass, if only under a condition; `met` stands in the order of speaking."""
-    for rule in met:
-        if rule.action == "allow":
-            return rule
-        if not rule.when:
-            return None
-    return None
-
-
-def _refused_programs(section: CommandGuard) -> Iterator[str]:
-    """Programs that are allowed by name, and of which no words are."""
-    from agent_gate.policy.guards.commands import is_named  # noqa: PLC0415  # only where a policy lists programs
-    from agent_gate.policy.guards.programs import why_refused  # noqa: PLC0415
-
-    for name in section.allow_executables:
-        why = why_refused(name.rpartition("/")[2])
-        if why and not is_named(name, section.unchecked_executables):
-            asked = ", so that a person is asked" if section.otherwise == "ask" else ""
-            yield (
-                f"allow_executables of shell.run: `{name}` is refused all the same: {why}; name it in"
-                f" unchecked_executables too, where only the sandbox holds it, or take it out{asked}"
-            )
+def _told_by_tools(policy: Policy, tools: Mapping[str, ToolDeclaration]) -> Iterator[str]:
+    for tool in tools.values():
+        if tool.warnings is not None:
+            yield from tool.warnings(policy)

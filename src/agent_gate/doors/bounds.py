@@ -16,6 +16,8 @@ class DoorBounds:
     straight_max: int = limits.STRAIGHT_MAX
     unsent_bytes_max: int = limits.UNSENT_BYTES_MAX
     page_bytes_max: int = limits.PAGE_BYTES_MAX
+    reads_waiting_max: int = limits.READS_WAITING_MAX
+    read_s: float = limits.READ_S
     console_streams_max: int = limits.CONSOLE_STREAMS_MAX
     console_search_s: float = limits.CONSOLE_SEARCH_S
     console_preview_s: float = limits.CONSOLE_PREVIEW_S

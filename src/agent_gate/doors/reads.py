@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from agent_gate.doors.context import ServerContext
 from agent_gate.model.approval import Approver
-from agent_gate.model.builtin import GATE_READ
 from agent_gate.model.call import Agent, CallRequest, Facts, Presence
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.tool import Json, Mode
 from agent_gate.policy import layers
+from agent_gate.tools.gate import GATE_READ
 
 
 def leave_to_read(

@@ -9,14 +9,13 @@ from typing import Any
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.plans import RunResult
 from agent_gate.model.approval import Question
-from agent_gate.model.builtin import GATE_READ
 from agent_gate.model.call import Agent, Facts
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.policy import layers
-from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.gate import GATE_READ
 
 
 def run_to_json(run: RunResult) -> dict[str, Any]:
@@ -83,7 +82,8 @@ def _could_use(agent: Agent, tool: ToolDeclaration, judge: Judge) -> bool:
     """Whether neither its roles nor a guard that is not set up rule it out, whatever the arguments."""
     if tool.name == GATE_READ.name:  # the doors have their own ways to ask for it
         return False
-    if tool.name in GUARDED and getattr(judge.policy.guards, tool.name.replace(".", "_")) is None:
+    section = tool.section
+    if section is not None and section.is_needed and judge.policy.guards.of(tool.name) is None:
         return False
     facts = Facts(0.0, agent.mode, agent.roles, True, judge.policy_hash)
     reason, _ = layers.roles(tool, facts, judge.policy.roles)

@@ -16,6 +16,7 @@ from agent_gate.model.grant import Grant
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import revoked
 from agent_gate.model.work import RevokeGrant, SetStatus, Work
+from agent_gate.tools.grants import why_once_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ class Approvals:
         if found is None or found[1] is not None or found[0].left_s(self._gate.clock) <= 0:
             return None
         return OpenQuestion(found[0], found[2])
+
+    def why_once_only(self, question: Question) -> str:
+        """Say why a yes to it is a yes to this one call alone; empty where it may be given for later ones too."""
+        return why_once_only(question, self._gate.tools.declaration)
 
     async def unattended_calls(self) -> frozenset[str]:
         """Those of whose question `unattended` has something to say."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from agent_gate.gate.driver import Driver
+from agent_gate.gate.in_force import InForce
 from agent_gate.gate.progress import Progress, run_timeout
-from agent_gate.gate.simulation import Simulator
-from agent_gate.gate.stages import Stages
+from agent_gate.gate.recorder import Recorder
+from agent_gate.gate.simulation import Extent, SimulationState, Simulator
+from agent_gate.gate.tasks import Tasks
+from agent_gate.gate.under_way import UnderWay
 from agent_gate.model.approval import Answer, Approver, GrantTerms
 from agent_gate.model.call import Agent, CallRequest, Presence
 from agent_gate.model.committed import Applied
@@ -16,10 +22,14 @@ from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
 from agent_gate.model.outcome import PENDING, Outcome, Status
 from agent_gate.model.record import began_at, reserved_by
 from agent_gate.model.tool import Json, Mode
+from agent_gate.model.verdict import Verdict
 from agent_gate.model.work import Claim
-from agent_gate.pipeline.admit import Admitted, Rejected, Repeated, other_arguments
+from agent_gate.pipeline.admit import Rejected, Repeated, other_arguments
+from agent_gate.pipeline.settle import UnboundCall
+from agent_gate.pipeline.stages import Stages
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Ledger, Secrets, Service, Tools
+from agent_gate.ports import Clock, Ids, Ledger, Observer, Secrets, Service, Tools, Unobserved
+from agent_gate.resolve.copies import Copies
 
 BREAK_OFF_LOOK_S = 0.1
 """How often a step that is to end is looked at: it may just be on its way to a question."""
@@ -27,13 +37,18 @@ UNSAID: Final[Any] = object()
 """Stands for an option that the caller did not say, whatever its type."""
 
 
-class Gate(Simulator):
+class Gate:
     """The one way from an agent's wish to a recorded outcome."""
 
     def __init__(
         self,
+        *,
+        driver: Driver,
+        simulator: Simulator,
+        recorder: Recorder,
         stages: Stages,
-        judge: Judge,
+        in_force: InForce,
+        tasks: Tasks,
         tools: Tools,
         ledger: Ledger,
         clock: Clock,
@@ -41,23 +56,33 @@ class Gate(Simulator):
         secrets: Secrets,
         agent: Agent,
     ) -> None:
-        super().__init__(stages, judge, ledger, clock)
-        self.secrets = secrets
-        self.tools = tools
-        self.agent = agent
-        self.ids = ids
+        """`gate/assembly.py` makes one."""
+        self.ledger, self.clock, self.ids, self.secrets = ledger, clock, ids, secrets
+        self.tools, self.agent, self.stages = tools, agent, stages
         self.services: Sequence[Service] = ()
         """What offers the tools, as far as it has a health of its own."""
-        self._by_call: dict[str, Progress] = {}
-        self._under_way: dict[tuple[str, str], Progress] = {}
-        self._of_run: dict[str, Progress] = {}
-        """The last step of each run that has not ended: under way, or just settled."""
+        self.reload_policy: Callable[[], Awaitable[bool]] | None = None
+        """Loads the file of the policy now, and says whether it is in force; None where there is no file."""
+        self.observer: Observer = Unobserved()
+        self._driver, self._simulator, self._recorder = driver, simulator, recorder
+        self._in_force, self._tasks = in_force, tasks
+        self._under_way = UnderWay()
         self._taking_over = asyncio.Lock()
+        self._closing = False
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of the policy in force."""
+        return self._in_force.judge
+
+    @judge.setter
+    def judge(self, judge: Judge) -> None:
+        self._in_force.judge = judge
 
     @property
     def calls_under_way(self) -> int:
         """Those that have no outcome yet."""
-        return len(self._by_call)
+        return len(self._under_way)
 
     async def call(
         self,
@@ -121,48 +146,42 @@ class Gate(Simulator):
                 raise StorageError("the gate is closed", suggestion="open it again")
             if request.run_ends_at is not None and since >= request.run_ends_at:
                 return await self.refuse(request, run_timeout("admit"))
-            admission = self._stages.admission
-            admitted: Admitted | Repeated | Rejected = admission.admit_unseen(request)
-            if isinstance(admitted, Admitted) and not admission.is_enough(request):
-                admitted = await admission.look_up(admitted, call_id)
-            if not isinstance(admitted, Admitted):
-                if isinstance(admitted, Repeated):
-                    return await self._repeat(request, admitted)
+            admitted = await self.stages.admission.admit(request, call_id)
+            if isinstance(admitted, Repeated):
+                return await self._repeat(request, admitted)
+            if isinstance(admitted, Rejected):
                 return await self._turn_away(request, call_id, admitted, started_at)
             claim = admitted.claim
-            if claim is not None and (same := self._under_way.get((claim.agent_id, claim.request_id))):
+            if claim is not None and (same := self._under_way.request(claim.agent_id, claim.request_id)):
                 return await self._join(same, claim, request, call_id, started_at)
             progress = Progress(request, call_id, admitted.args, started_at, claim, args_json=admitted.args_json)
             progress.stages.append(("admit", since))
-            self._set_out(progress)
+            self._under_way.add(progress)
             if request.presence is not None and request.wait:
-                # In the task of a door that does not cancel it: one task for a call instead of two.
-                return await self._attend(progress, request.presence, self._go(progress))
-            self._start(self._go(progress))
+                # For speed (decision 0013): in the task of a door that does not cancel it, one task instead of two.
+                return await self._attend(progress, request.presence, self._drive(progress))
+            self._tasks.start(self._drive(progress))
             return await self._follow(progress, request)
         except StorageError as error:
-            return self._stages.settler.refusal(request, call_id, error.problem.at("admit"), started_at)
+            return self.stages.settler.refusal(UnboundCall(request, call_id, error.problem.at("admit"), started_at))
 
-    def _set_out(self, progress: Progress) -> None:
-        request = progress.request
-        self._by_call[progress.call_id] = progress
-        if request.request_id is not None:
-            self._under_way[request.agent.id, request.request_id] = progress
-        if request.run_id is not None:
-            self._of_run[request.run_id] = progress
-
-    def _end(self, progress: Progress, outcome: Outcome | None) -> None:
-        self._by_call.pop(progress.call_id, None)
-        if progress.request.request_id is not None:
-            self._under_way.pop((progress.request.agent.id, progress.request.request_id), None)
-        super()._end(progress, outcome)
+    async def _drive(self, progress: Progress) -> Outcome:
+        """Drive the call and tell who waits, a turn of the event loop sooner than its task could; and who watches."""
+        outcome: Outcome | None = None  # none where the way was broken off
+        try:
+            outcome = await self._driver.drive(progress)
+        finally:
+            self._under_way.remove(progress)
+            progress.end(outcome)
+            self.observer.ended(progress.call_id, progress.request.tool, outcome, progress.stages)
+        return outcome
 
     async def _follow(self, progress: Progress, request: CallRequest) -> Outcome:
         reaching = self._outcome_for(progress, request.wait)
         return await self._attend(progress, request.presence or Presence(), reaching)
 
     async def _attend(self, progress: Progress, presence: Presence, reaching: Awaitable[Outcome]) -> Outcome:
-        """The outcome for one caller; what nobody takes in the end waits for its agent."""
+        """Reach the outcome for one caller; what nobody takes in the end waits for its agent."""
         progress.followers.append(presence)
         try:
             outcome = await reaching
@@ -171,7 +190,7 @@ class Gate(Simulator):
         finally:
             progress.followers.remove(presence)
             if progress.promised and progress.is_left_alone and not progress.taken:
-                self._start(self._leave_behind(progress))
+                self._tasks.start(self._recorder.leave_behind(progress))
 
     async def _outcome_for(self, progress: Progress, wait: bool) -> Outcome:
         if progress.outcome is not None:
@@ -182,15 +201,46 @@ class Gate(Simulator):
 
     async def refuse(self, request: CallRequest, problem: Problem) -> Outcome:
         """Record that a call could not even be made: the run that it belongs to knows why."""
-        call_id, started_at = self.ids.new(), self.clock.now()
         args = self.recordable(request.tool, request.args)
+        call = UnboundCall(request, self.ids.new(), problem, self.clock.now(), args)
         try:
-            outcome, _ = await self._stages.settler.settle_unbound(
-                request, call_id, args, problem, started_at=started_at, admitted=True
-            )
+            outcome, _ = await self.stages.settler.settle_unbound(call, admitted=True)
         except StorageError as error:
-            return self._stages.settler.refusal(request, call_id, error.problem.at("settle"), started_at, args)
+            return self.stages.settler.refusal(replace(call, problem=error.problem.at("settle")))
         return outcome
+
+    def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
+        """The part of arguments that are not bound that may be written down: without the tool's secrets."""
+        return self.stages.binder.recordable(tool, args)
+
+    async def simulate(
+        self,
+        request: CallRequest,
+        so_far: SimulationState | None = None,
+        *,
+        with_reads: bool = False,
+        with_previews: bool = False,
+        as_if_agreed: bool = False,
+        shows_state: bool = True,
+        copies: Copies | None = None,
+    ) -> tuple[Outcome, SimulationState | None]:
+        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
+
+        Reads and previews do run something on this machine: an agent's door leaves them off. It leaves `state.get` off
+        too (`shows_state`): what an agent reads is recorded, and a simulation is not.
+        `copies` carry files from one step to the next; whoever made them closes them.
+        `as_if_agreed` goes on where a person would be asked: it shows that person what an approval would lead to.
+        """
+        extent = Extent(with_reads, with_previews, as_if_agreed, shows_state, copies)
+        return await self._simulator.simulate(request, so_far, extent)
+
+    async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
+        """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
+        return await self._simulator.explain(request)
+
+    async def bound_hash(self, request: CallRequest) -> str | None:
+        """Of what the call would be if it were bound here and now; None where it cannot be."""
+        return await self._simulator.bound_hash(request)
 
     async def answer(
         self,
@@ -207,13 +257,13 @@ class Gate(Simulator):
             found = await self.ledger.question(call_id)
             nonce = found[0].nonce if found else ""
         answer = Answer(call_id, nonce, approve, by, self.clock.now(), note, grant)
-        problem = await self._stages.holder.answer(answer)
+        problem = await self.stages.holder.answer(answer)
         if problem:
             raise GateError.of(problem)
 
     def count_refusal(self, who: str, problem: Problem) -> None:
         """Somebody was turned away at a door: counted, and written down in a summary, never one entry each."""
-        self._stages.refusal_counts.count(who, problem)
+        self.stages.refusal_counts.count(who, problem)
         self.observer.refused(problem)
 
     async def withdraw(self, agent: Agent, request_id: str) -> Outcome:
@@ -223,8 +273,8 @@ class Gate(Simulator):
             raise ToolError(f"there is no request `{request_id}` of yours", code=2002)
         found = await self.ledger.question(claimed[0])
         if found is not None and found[1] is None:
-            await self._stages.holder.withdraw(found[0])
-        outcome = await self._outcome_of_other(claimed[0], wait=found is not None)
+            await self.stages.holder.withdraw(found[0])
+        outcome = await self._recorder.outcome_of_other(claimed[0], wait=found is not None)
         if found is None and outcome.status is Status.UNKNOWN and outcome.ended_at is None:
             raise ToolError("the call is being performed and cannot be withdrawn any more", code=2003)
         return outcome
@@ -232,69 +282,60 @@ class Gate(Simulator):
     async def take_over(self, request: CallRequest, call_id: str) -> bool:
         """Go on with a call whose process is gone while it waited for a person; the agent need not be there."""
         async with self._taking_over:
-            if call_id in self._by_call:
+            if self._under_way.call(call_id) is not None:
                 return False
             return await self._take_over(request, Repeated(call_id, dict(request.args))) is not None
 
     async def result(self, call_id: str) -> Outcome | None:
         """The outcome of a call, once it has one; None where this process does not work on it and none is recorded."""
-        progress = self._by_call.get(call_id)
+        progress = self._under_way.call(call_id)
         if progress is not None:
             return await self._outcome_for(progress, wait=True)
-        return await self._recorded(call_id)
+        return await self._recorder.outcome(call_id)
 
     async def break_off(self, run_id: str) -> Outcome | None:
         """End the last step that a run began, and tell how it was settled; None where it began none."""
-        if run_id not in self._of_run:
+        progress = self._under_way.last_step(run_id)
+        if progress is None:
             return None
-        progress = self._of_run[run_id]
-        self._stages.performer.break_off(progress.call_id)
+        self.stages.performer.break_off(progress.call_id)
         while not progress.is_over:
             if progress.question is not None and not progress.agreed:
-                await self._stages.holder.withdraw(progress.question)
+                await self.stages.holder.withdraw(progress.question)
             await asyncio.wait({progress.waiter(patient=True)}, timeout=BREAK_OFF_LOOK_S)
-        self._stages.performer.forget(progress.call_id)
+        self.stages.performer.forget(progress.call_id)
         return progress.outcome
 
     def end_run(self, run_id: str) -> None:
         """No step of it will be broken off any more."""
-        self._of_run.pop(run_id, None)
+        self._under_way.forget_run(run_id)
 
     async def close(self) -> None:
         """Let what runs settle; questions stay open in the ledger, and who waits for one is told that it is pending."""
         if self._closing:
             return
         self._closing = True
-        for task in self._waiting:
-            task.cancel()
+        self._driver.close()
         await asyncio.sleep(0)  # who has just been cancelled leaves an outcome behind
-        while self._tasks or self._by_call:  # a call that ends may leave its effect behind
-            ends = [progress.waiter(patient=True) for progress in self._by_call.values()]
-            await asyncio.wait([*self._tasks, *ends])
+        while self._tasks.running or self._under_way:  # a call that ends may leave its effect behind
+            ends = [progress.waiter(patient=True) for progress in self._under_way]
+            await asyncio.wait([*self._tasks.running, *ends])
             await asyncio.sleep(0)
-        await self._stages.refusal_counts.close()
+        await self.stages.refusal_counts.close()
 
     async def _turn_away(self, request: CallRequest, call_id: str, rejected: Rejected, started_at: float) -> Outcome:
-        if not rejected.recorded:
-            self._stages.refusal_counts.count(request.agent.id, rejected.problem)
-            args = self.recordable(request.tool, rejected.args) if rejected.args else None
-            outcome = self._stages.settler.refusal(request, call_id, rejected.problem, started_at, args)
-            self.observer.ended(call_id, request.tool, outcome)
-            return outcome
         args = self.recordable(request.tool, rejected.args) if rejected.args else None
-        outcome, _ = await self._stages.settler.settle_unbound(
-            request, call_id, args, rejected.problem, started_at=started_at, admitted=False
-        )
+        call = UnboundCall(request, call_id, rejected.problem, started_at, args)
+        if rejected.recorded:
+            outcome, _ = await self.stages.settler.settle_unbound(call, admitted=False)
+        else:
+            self.stages.refusal_counts.count(request.agent.id, rejected.problem)
+            outcome = self.stages.settler.refusal(call)
         self.observer.ended(call_id, request.tool, outcome)
         return outcome
 
     async def _join(
-        self,
-        progress: Progress,
-        claim: Claim,
-        request: CallRequest,
-        call_id: str,
-        started_at: float,
+        self, progress: Progress, claim: Claim, request: CallRequest, call_id: str, started_at: float
     ) -> Outcome:
         assert progress.claim is not None
         if progress.claim.input_hash != claim.input_hash:
@@ -305,12 +346,12 @@ class Gate(Simulator):
     async def _repeat(self, request: CallRequest, repeated: Repeated) -> Outcome:
         assert request.request_id is not None
         key = request.agent.id, request.request_id
-        same = self._under_way.get(key)
+        same = self._under_way.request(*key)
         if same is None and await self.ledger.abandoned_by(repeated.call_id):
             async with self._taking_over:
-                same = self._under_way.get(key) or await self._take_over(request, repeated)
+                same = self._under_way.request(*key) or await self._take_over(request, repeated)
         if same is None:
-            return await self._outcome_of_other(repeated.call_id, request.wait)
+            return await self._recorder.outcome_of_other(repeated.call_id, request.wait)
         return await self._follow(same, request)
 
     async def _take_over(self, request: CallRequest, repeated: Repeated) -> Progress | None:
@@ -323,12 +364,12 @@ class Gate(Simulator):
         if gone is None or found is None:
             return None
         earlier = await self.ledger.entries_of(call_id)
-        if not isinstance(await self._stages.holder.take_over(found[0], earlier, gone), Applied):
+        if not isinstance(await self.stages.holder.take_over(found[0], earlier, gone), Applied):
             return None
         progress = Progress(request, call_id, repeated.args, began_at(earlier) or found[0].created_at, None)
         progress.question, progress.reserved = found[0], reserved_by(earlier)
-        self._set_out(progress)
-        self._start(self._go(progress))
+        self._under_way.add(progress)
+        self._tasks.start(self._drive(progress))
         return progress
 
 

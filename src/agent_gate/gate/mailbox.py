@@ -1,4 +1,4 @@
-"""What a server keeps for agents that are away: their outcomes, and the calls that its predecessor held for them."""
+"""The mailbox of a server: outcomes of agents that are away, and calls that its predecessor held for them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,16 @@ from agent_gate.model.work import LeaveResult, TakeResults, Work
 class Mailbox:
     """One for each server; what it holds is in the ledger."""
 
-    def __init__(self, gate: Gate, agents: Mapping[str, Agent] | None = None) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        agents: Mapping[str, Agent] | None = None,
+        *,
+        results_bytes_max: int = WAITING_RESULTS_BYTES_MAX,
+    ) -> None:
         """`agents` are those whose calls this process may go on with where theirs is gone."""
         self._gate, self._ledger, self._agents = gate, gate.ledger, agents or {}
+        self._results_bytes_max = results_bytes_max
 
     async def count(self, agent: Agent) -> int:
         return await self._ledger.waiting_results_count(agent.id)
@@ -39,7 +46,7 @@ class Mailbox:
             if outcome is None:
                 continue
             size += len(canonical(outcome.to_json()))
-            if outcomes and size > WAITING_RESULTS_BYTES_MAX:
+            if outcomes and size > self._results_bytes_max:
                 break
             outcomes.append(outcome)
         return outcomes
@@ -69,7 +76,7 @@ class Mailbox:
         return taken
 
     async def could_take_over(self, question: Question) -> bool:
-        """Whether this process would do the very thing that a person is asked about.
+        """True where this process would do the very thing that a person is asked about.
 
         A process that served one agent stood somewhere else, perhaps: what is bound here must be what was shown.
         """

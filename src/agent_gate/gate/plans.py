@@ -30,12 +30,6 @@ from agent_gate.resolve.copies import Copies
 Result = TypeVar("Result")
 
 UNREACHED = 3004
-TOO_MUCH = Problem(
-    2005,
-    f"the steps of the run have reached more than {RUN_RESULTS_BYTES_MAX} bytes together",
-    "split the plan, or let its steps reach less",
-    "perform",
-)
 BROKEN_OFF = Problem(1020, "the run was broken off by whoever started it", "run it again")
 
 OnStep: TypeAlias = Callable[[int, PlanStep, Outcome], None]
@@ -68,6 +62,7 @@ async def run_plan(
     on_begin: OnBegin | None = None,
     on_step: OnStep | None = None,
     run_id: str | None = None,
+    results_bytes_max: int = RUN_RESULTS_BYTES_MAX,
 ) -> RunResult:
     """Run every step in order; earlier steps stay when a later one is refused.
 
@@ -78,9 +73,11 @@ async def run_plan(
     Simulating writes nothing; it goes on past a step that a person would have to agree to, and `with_previews` it runs
     commands, and writes files, on copies that are carried from step to step, to show the changes. `shows_state` is off
     for agents. Each outcome's `simulation` says what was done with its step.
+
+    `results_bytes_max` bounds what the steps of an agent's run reach together; the owner's own run has no such bound.
     """
     check_steps(plan, gate.tools)
-    run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step)
+    run = _Run(gate, plan, project, agent or gate.agent, mode_named(mode), run_id, on_begin, on_step, results_bytes_max)
     if simulate:
         return await run.simulate(with_reads, with_previews, shows_state, fail_fast)
     return await run.perform(fail_fast)
@@ -97,6 +94,7 @@ class _Run:
         run_id: str | None,
         on_begin: OnBegin | None,
         on_step: OnStep | None,
+        results_bytes_max: int,
     ) -> None:
         self._gate, self._plan, self._project, self._agent, self._mode = gate, plan, project, agent, mode
         self._on_begin, self._on_step = on_begin, on_step
@@ -108,7 +106,8 @@ class _Run:
         self._begun = False
         self._recorded_in = project
         """The project whose chain the run is written to: the gate's own where it may not be, or is not there."""
-        self._bytes_left: float = math.inf if self._is_the_owners() else RUN_RESULTS_BYTES_MAX
+        self._bytes_max = results_bytes_max
+        self._bytes_left: float = math.inf if self._is_the_owners() else results_bytes_max
         timeout_s = gate.judge.policy.global_timeout_seconds
         self._deadline = None if timeout_s is None else gate.clock.monotonic() + timeout_s
 
@@ -129,7 +128,7 @@ class _Run:
     async def _steps(self, fail_fast: bool) -> Problem | None:
         for index, step in enumerate(self._plan.steps):
             if self._bytes_left < 0:
-                return TOO_MUCH
+                return self._too_much()
             if self._on_begin:
                 self._on_begin(index, step)
             args, missing = self._args(step)
@@ -167,7 +166,7 @@ class _Run:
         so_far: SimulationState | None = None
         for index, step in enumerate(self._plan.steps):
             if self._bytes_left < 0:
-                return RunResult(self._run_id, "failed", tuple(self._outcomes), TOO_MUCH)
+                return RunResult(self._run_id, "failed", tuple(self._outcomes), self._too_much())
             if self._on_begin:
                 self._on_begin(index, step)
             args, missing = self._args(step)
@@ -190,9 +189,7 @@ class _Run:
 
     def _reached(self, index: int, step: PlanStep, outcome: Outcome) -> None:
         self._outcomes.append(outcome)
-        self._bytes_left -= weight(
-            [outcome.data, outcome.state_diff and list(outcome.state_diff)], RUN_RESULTS_BYTES_MAX
-        )
+        self._bytes_left -= weight([outcome.data, outcome.state_diff and list(outcome.state_diff)], self._bytes_max)
         # What is shown of a step that was only judged is not what it would reach.
         if step.id and outcome.ok and outcome.simulation != ONLY_JUDGED:
             self._succeeded.add(step.id)
@@ -200,6 +197,10 @@ class _Run:
                 self._data[step.id] = outcome.data
         if self._on_step:
             self._on_step(index, step, outcome)
+
+    def _too_much(self) -> Problem:
+        detail = f"the steps of the run have reached more than {self._bytes_max} bytes together"
+        return Problem(2005, detail, "split the plan, or let its steps reach less", "perform")
 
     def _is_the_owners(self) -> bool:
         """Without a mode, such a run has no limits of its own."""

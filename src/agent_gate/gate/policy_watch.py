@@ -10,7 +10,6 @@ from pathlib import Path
 from agent_gate.config import load_policy
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.gate.gate import Gate
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError
@@ -19,19 +18,22 @@ from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
 from agent_gate.model.work import KeepBlob, Work
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
 
 _log = logging.getLogger(__name__)
 
 
 def log_warnings(gate: Gate, judge: Judge) -> None:
-    """What the policy says without effect."""
+    """Log what the policy says without effect."""
     tools = {registered.declaration.name: registered.declaration for registered in gate.tools.all()}
+    for tool in tools.values():
+        judge.judged(tool)  # compiles its guard, which the first call need not wait for then
     for warning in warnings_of(judge.policy, tools):
         _log.warning("%s", warning)
 
 
 async def record_policy(gate: Gate, judge: Judge) -> None:
-    """Each version of the policy that a gate judges by is an entry; what it says without effect is logged."""
+    """Write each version of the policy that a gate judges by as an entry; log what it says without effect."""
     log_warnings(gate, judge)
     ledger = gate.ledger
     if await ledger.last_policy_hash() == judge.policy_hash:
@@ -43,7 +45,7 @@ async def record_policy(gate: Gate, judge: Judge) -> None:
 
 
 async def record_tools(gate: Gate) -> None:
-    """What each tool says of itself, whenever that changes, so that recorded calls can be judged again anywhere."""
+    """Write what each tool says of itself, whenever that changes, so that recorded calls can be judged again."""
     own = {registered.declaration.name: registered.declaration.to_json() for registered in gate.tools.all()}
     source = canonical({name: fields for name, fields in own.items() if name not in BUILTIN})
     tools_hash = sha256_hex(source)
@@ -56,9 +58,15 @@ async def record_tools(gate: Gate) -> None:
 class PolicyWatch:
     """Reloads a policy file when it changes; an invalid one keeps the old policy in force, and says so."""
 
-    def __init__(self, path: str | Path, judge_of: Callable[[Policy], Judge]) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        judge_of: Callable[[Policy], Judge],
+        load: Callable[[Path], Policy] = load_policy,
+        poll_s: float = POLICY_POLL_INTERVAL_S,
+    ) -> None:
         """Make it before the policy is loaded: what changes from here on is seen."""
-        self._path, self._judge_of = Path(path), judge_of
+        self._path, self._load, self._judge_of, self._poll_s = Path(path), load, judge_of, poll_s
         self._seen = self._stamp()
         self._task: asyncio.Task[None] | None = None
 
@@ -71,9 +79,10 @@ class PolicyWatch:
             await asyncio.wait({self._task})
 
     async def reload(self, gate: Gate) -> bool:
-        """Load the file now; whether its policy is in force."""
+        """Load the file now, and say whether its policy is in force."""
+        self._seen = self._stamp()
         try:
-            judge = self._judge_of(load_policy(self._path))
+            judge = self._judge_of(self._load(self._path))
             await record_policy(gate, judge)
         except GateError as error:
             _log.warning("the policy in force stays: %s", error)
@@ -83,10 +92,8 @@ class PolicyWatch:
 
     async def _watch(self, gate: Gate) -> None:
         while True:
-            await asyncio.sleep(POLICY_POLL_INTERVAL_S)
-            stamp = self._stamp()
-            if stamp != self._seen:
-                self._seen = stamp
+            await asyncio.sleep(self._poll_s)
+            if self._stamp() != self._seen:
                 await self.reload(gate)
 
     def _stamp(self) -> tuple[int, int, int] | None:

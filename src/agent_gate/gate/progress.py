@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,9 +20,7 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.model.work import Claim
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.ports import Prepared, Reached
-
-Judged: TypeAlias = tuple[Prepared, Verdict]
+from agent_gate.ports import Judged, Prepared, Reached
 
 
 class Progress(Struct, eq=False):
@@ -86,11 +83,11 @@ class Progress(Struct, eq=False):
         outcome = replace(
             still_open(self.question), request_id=self.request.request_id or "", started_at=self.started_at
         )
-        return replace(outcome, reasons=self.shown[1].reasons) if self.shown else outcome
+        return replace(outcome, reasons=self.shown.verdict.reasons) if self.shown else outcome
 
     @property
     def is_left_alone(self) -> bool:
-        """Whether the agent, which came in by a server's door, is away, so that nobody will take the outcome."""
+        """True where the agent, which came in by a server's door, is away, so that nobody will take the outcome."""
         for follower in self.followers:
             if follower.here:
                 return False
@@ -133,13 +130,13 @@ class Progress(Struct, eq=False):
 
 
 def resolution_fields(resolution: Resolution) -> dict[str, str]:
-    """How an entry tells of it."""
+    """The fields by which an entry tells of it."""
     fields = {"resolution": resolution.how, "resolved_at": iso(resolution.at)}
     return fields | {"resolved_by": resolution.by} if resolution.by else fields
 
 
 def covers(approved: Question | None, verdict: Verdict) -> bool:
-    """Whether what was approved is all that this verdict asks for: no other role, quorum or layer."""
+    """True where what was approved is all that this verdict asks for: no other role, quorum or layer."""
     if approved is None:
         return False
     required = verdict.requirement

@@ -1,4 +1,4 @@
-"""What would happen: calls go their way as far as that changes nothing and asks nobody."""
+"""Simulation: calls go their way as far as that changes nothing and asks nobody."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from agent_gate.gate.driver import Driver
-from agent_gate.model.builtin import FS_WRITE, STATE_GET
+from agent_gate.gate.in_force import InForce
+from agent_gate.gate.proposals import Proposals
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
@@ -21,9 +21,13 @@ from agent_gate.model.tool import Effect
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.model.visible import visible
 from agent_gate.pipeline.admit import Admitted, Rejected
-from agent_gate.pipeline.decide import decided
-from agent_gate.ports import Prepared
+from agent_gate.pipeline.decide import decide
+from agent_gate.pipeline.settle import UnboundCall
+from agent_gate.pipeline.stages import Stages
+from agent_gate.ports import Clock, Judged, Ledger, Prepared
 from agent_gate.resolve.copies import Copies
+from agent_gate.tools.files import FS_WRITE
+from agent_gate.tools.state import STATE_GET
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,92 +40,90 @@ class SimulationState:
     """The first step that was only judged and would change the world: what later ones come to may hang on it."""
 
 
-class Simulator(Driver):
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far a simulation goes beyond judging."""
+
+    with_reads: bool = False
+    with_previews: bool = False
+    """Reads and previews do run something on this machine: an agent's door leaves them off."""
+    as_if_agreed: bool = False
+    """Goes on where a person would be asked: it shows that person what an approval would lead to."""
+    shows_state: bool = True
+    """Off at an agent's door: what an agent reads is recorded, and a simulation is not."""
+    copies: Copies | None = None
+    """Carry files from one step to the next; whoever made them closes them."""
+
+
+class Simulator:
     """Simulates and explains calls."""
 
-    async def simulate(
-        self,
-        request: CallRequest,
-        so_far: SimulationState | None = None,
-        *,
-        with_reads: bool = False,
-        with_previews: bool = False,
-        as_if_agreed: bool = False,
-        shows_state: bool = True,
-        copies: Copies | None = None,
-    ) -> tuple[Outcome, SimulationState | None]:
-        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
+    def __init__(self, stages: Stages, in_force: InForce, proposals: Proposals, ledger: Ledger, clock: Clock) -> None:
+        self._stages, self._in_force, self._proposals = stages, in_force, proposals
+        self._ledger, self._clock = ledger, clock
 
-        Reads and previews do run something on this machine: an agent's door leaves them off. It leaves `state.get` off
-        too (`shows_state`): what an agent reads is recorded, and a simulation is not.
-        `copies` carry files from one step to the next; whoever made them closes them.
-        `as_if_agreed` goes on where a person would be asked: it shows that person what an approval would lead to.
-        """
-        request, started_at = replace(request, simulate=True, copies=copies), self.clock.now()
-        simulated = await self._bind_simulated(request, so_far)
+    async def simulate(
+        self, request: CallRequest, so_far: SimulationState | None, extent: Extent
+    ) -> tuple[Outcome, SimulationState | None]:
+        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on."""
+        request, started_at = replace(request, simulate=True, copies=extent.copies), self._clock.now()
+        simulated = await self._bind(request, so_far)
         if isinstance(simulated, Problem):
             return self._simulated_refusal(request, simulated), so_far
         prepared, so_far = simulated
-        state, verdict = so_far.state, await decided(prepared, self.judge)
-        if isinstance(verdict, Problem):
+        judged = await decide(prepared, self._in_force.judge)
+        if isinstance(judged, Problem):
             prepared.release()
-            return self._simulated_refusal(request, verdict), so_far
-        agreed = as_if_agreed and verdict.decision is Decision.ASK
+            return self._simulated_refusal(request, judged), so_far
         try:
-            ending, how = await self._simulated_ending(
-                prepared,
-                replace(verdict, decision=Decision.ALLOW) if agreed else verdict,
-                state,
-                with_reads,
-                with_previews,
-                shows_state,
-            )
+            ending, how = await self._ending(_agreed(judged) if extent.as_if_agreed else judged, so_far.state, extent)
         finally:
             prepared.release()
         if ending.status is Status.ERROR and _hangs_on(prepared, so_far.left_open) and how is not ONLY_JUDGED:
             ending, how = _not_known(ending, so_far.left_open), NOT_KNOWN
-        outcome = self._stages.settler.outcome(prepared, verdict, ending, started_at, None)
+        outcome = self._stages.settler.outcome(judged, ending, started_at)
         outcome = replace(outcome, simulated=True, simulation=how)
         so_far = dataclasses.replace(so_far, left_open=so_far.left_open or _left_open(prepared, ending, how))
         if ending.status not in (Status.SUCCESS, Status.PENDING_APPROVAL):
             return outcome, so_far
         # What goes on after a question goes on because somebody agreed: what that step counts against is used up.
-        charges = (*so_far.charges, *prepared.charges)
+        so_far = dataclasses.replace(so_far, charges=(*so_far.charges, *prepared.charges))
         if ending.next_state is None:
-            return outcome, dataclasses.replace(so_far, charges=charges)
-        moved = ProjectState(state.version + 1, restore(ending.next_state.document))
+            return outcome, so_far
+        moved = ProjectState(so_far.state.version + 1, restore(ending.next_state.document))
         outcome = replace(outcome, state_version=moved.version, state_diff=ending.next_state.diff)
-        return outcome, dataclasses.replace(so_far, state=moved, charges=charges)
+        return outcome, dataclasses.replace(so_far, state=moved)
 
     async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
         """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
         request = replace(request, simulate=True)
-        simulated = await self._bind_simulated(request, None)
+        simulated = await self._bind(request, None)
         if isinstance(simulated, Problem):
             return replace(self._refusal(request, simulated), simulated=True), None
         prepared, _ = simulated
         prepared.release()
-        verdict = await decided(prepared, self.judge)
-        if isinstance(verdict, Problem):
-            return replace(self._refusal(request, verdict), simulated=True), None
+        judged = await decide(prepared, self._in_force.judge)
+        if isinstance(judged, Problem):
+            return replace(self._refusal(request, judged), simulated=True), None
+        verdict = judged.verdict
         if verdict.problem is not None:
             ending = Ending.denied(verdict.problem)
         else:
             ending = Ending(Status.PENDING_APPROVAL if verdict.decision is Decision.ASK else Status.SUCCESS)
-        outcome = self._stages.settler.outcome(prepared, verdict, ending, self.clock.now(), None)
+        outcome = self._stages.settler.outcome(judged, ending, self._clock.now())
         return replace(outcome, simulated=True, state_diff=None), verdict
 
     async def bound_hash(self, request: CallRequest) -> str | None:
         """Of what the call would be if it were bound here and now; None where it cannot be."""
-        state = await self.ledger.state(request.project)
+        state = await self._ledger.state(request.project)
         request = replace(request, simulate=True)
-        prepared = await self._stages.binder.bind(request, dict(request.args), "", self.judge, state)
+        prepared = await self._stages.binder.bind(request, dict(request.args), "", self._in_force.judge, state=state)
         if isinstance(prepared, Problem):
             return None
         prepared.release()
         return prepared.call.bound_hash
 
-    async def _bind_simulated(
+    async def _bind(
         self, request: CallRequest, so_far: SimulationState | None
     ) -> tuple[Prepared, SimulationState] | Problem:
         """The call bound where the simulation has come to, or why it would not get so far."""
@@ -130,49 +132,43 @@ class Simulator(Driver):
             return admitted.problem
         assert isinstance(admitted, Admitted)
         if so_far is None:
-            so_far = SimulationState(await self.ledger.state(request.project))
-        bind = self._stages.binder.bind
-        prepared = await bind(request, admitted.args, "", self.judge, so_far.state, so_far.charges)
+            so_far = SimulationState(await self._ledger.state(request.project))
+        prepared = await self._stages.binder.bind(
+            request, admitted.args, "", self._in_force.judge, state=so_far.state, besides=so_far.charges
+        )
         return prepared if isinstance(prepared, Problem) else (prepared, so_far)
 
-    async def _simulated_ending(
-        self,
-        prepared: Prepared,
-        verdict: Verdict,
-        state: ProjectState,
-        with_reads: bool,
-        with_previews: bool,
-        shows_state: bool,
-    ) -> tuple[Ending, str]:
+    async def _ending(self, judged: Judged, state: ProjectState, extent: Extent) -> tuple[Ending, str]:
         """How it would end, and what was done to find out."""
+        prepared, verdict = judged.prepared, judged.verdict
         if verdict.problem is not None:
             return Ending.denied(verdict.problem), ONLY_JUDGED
         if verdict.decision is Decision.ASK:
-            return await self._asked(prepared, with_previews)
-        if not shows_state and prepared.declaration.name == STATE_GET.name:
+            return await self._asked(prepared, extent)
+        if not extent.shows_state and prepared.declaration.name == STATE_GET.name:
             return Ending(Status.SUCCESS), ONLY_JUDGED
         if prepared.transition is not None:
-            schema = await self.ledger.state_schema(prepared.call.request.project)
+            schema = await self._ledger.state_schema(prepared.call.request.project)
             return await self._stages.performer.transit(prepared, state, schema), ON_A_COPY
-        if with_reads and prepared.declaration.effect is Effect.READ:
+        if extent.with_reads and prepared.declaration.effect is Effect.READ:
             ending = await self._stages.performer.act(prepared)
             assert isinstance(ending, Ending), "what only reads proposes nothing"
             return ending, ON_A_COPY if prepared.copies else ONLY_READ
-        if with_previews and prepared.preview is not None:
-            return await self._previewed(prepared, verdict)
+        if extent.with_previews and prepared.preview is not None:
+            return await self._previewed(judged)
         return Ending(Status.SUCCESS), ONLY_JUDGED
 
-    async def _previewed(self, prepared: Prepared, verdict: Verdict) -> tuple[Ending, str]:
-        previewed = await self._stages.performer.preview(prepared)
+    async def _previewed(self, judged: Judged) -> tuple[Ending, str]:
+        previewed = await self._stages.performer.preview(judged.prepared)
         if not isinstance(previewed, Ending):
-            return await self._committing.preview(prepared, verdict, previewed), ON_A_COPY
-        is_done = prepared.copies and (previewed.acted or previewed.problem is not None)
+            return await self._proposals.preview(judged, previewed), ON_A_COPY
+        is_done = judged.prepared.copies and (previewed.acted or previewed.problem is not None)
         return previewed, ON_A_COPY if is_done else ONLY_JUDGED
 
-    async def _asked(self, prepared: Prepared, with_previews: bool) -> tuple[Ending, str]:
+    async def _asked(self, prepared: Prepared, extent: Extent) -> tuple[Ending, str]:
         """Later steps go on as if somebody had agreed; a command does not run before somebody has."""
         message = "a person would have to agree"
-        if with_previews and prepared.copies and prepared.declaration.name == FS_WRITE.name:
+        if extent.with_previews and prepared.copies and prepared.declaration.name == FS_WRITE.name:
             written = await self._stages.performer.preview(prepared)
             if isinstance(written, Ending) and written.status is Status.SUCCESS:
                 return Ending(Status.PENDING_APPROVAL, output=written.output, message=message), ON_A_COPY
@@ -182,7 +178,14 @@ class Simulator(Driver):
         return replace(self._refusal(request, problem), simulated=True, simulation=ONLY_JUDGED)
 
     def _refusal(self, request: CallRequest, problem: Problem) -> Outcome:
-        return self._stages.settler.refusal(request, "", problem, self.clock.now())
+        return self._stages.settler.refusal(UnboundCall(request, "", problem, self._clock.now()))
+
+
+def _agreed(judged: Judged) -> Judged:
+    """The same after a person's yes, where one would be asked."""
+    if judged.verdict.decision is not Decision.ASK:
+        return judged
+    return Judged(judged.prepared, replace(judged.verdict, decision=Decision.ALLOW))
 
 
 def _left_open(prepared: Prepared, ending: Ending, how: str) -> str:
@@ -193,7 +196,7 @@ def _left_open(prepared: Prepared, ending: Ending, how: str) -> str:
 
 
 def _hangs_on(prepared: Prepared, left_open: str) -> bool:
-    """Whether a step that would change the world may decide how this one ends; a pure tool sees the state alone."""
+    """True where a step that would change the world may decide how this one ends; a pure tool sees the state alone."""
     return bool(left_open) and prepared.transition is None
 
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agent_gate.history.replay import is_secret
 from agent_gate.history.state import show
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry, Kind
@@ -21,6 +20,7 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.judge import Judge
 from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.tools.catalogue import BUILTIN
 
 FIRST_KINDS = (Kind.HELD, Kind.PERFORMING, Kind.SETTLED, Kind.JUDGED)
 """Of entries that may be a call's first: only that one holds facts; erased calls and those never bound have none."""
@@ -187,7 +187,7 @@ def _recorded_sets(reader: Reader) -> Iterator[tuple[str, dict[str, ToolDeclarat
         data = reader.blob(restore(entry.body or b"{}").get("tools_hash", ""))
         if data is not None:
             tools = restore(data).items()
-            yield entry.at, {name: ToolDeclaration.from_json(name, fields) for name, fields in tools}
+            yield entry.at, {name: ToolDeclaration(name).as_recorded(fields) for name, fields in tools}
 
 
 def policy_source(reader: Reader, policy_hash: str) -> dict[str, Any] | None:

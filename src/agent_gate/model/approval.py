@@ -12,7 +12,6 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
 from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json
-from agent_gate.model.ungranted import why_ungranted
 
 WRITTEN = "wrote"
 """Stands beside the arguments of a call whose changes are made ready and wait."""
@@ -77,13 +76,14 @@ class Question:
         return self.ends_at - clock.monotonic() if self.boot == clock.boot else self.expires_at - clock.now()
 
     @property
-    def ungranted(self) -> str:
-        """The reason why a yes to it is a yes to this one call alone; empty where it may be given for later ones."""
+    def once_only(self) -> str:
+        """The reason why a yes to it is a yes to this one call alone; empty where only
+        its tool can have one (`tools/grants.py`)."""
         if self.has_run:
             return "what a command wrote is agreed to once, not for later"
         if self.approvers_required > 1:
             return "what needs more than one person cannot be granted for later"
-        return why_ungranted(self.tool, self.signatures)
+        return ""
 
     @property
     def written(self) -> Sequence[Mapping[str, Json]] | None:

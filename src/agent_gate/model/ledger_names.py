@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 DEFAULT_LEDGER = "agent-gate.db"
+LEDGER_VARIABLE = "AGENT_GATE_DB"
+"""Names the ledger where a command line does not."""
 ANCHOR, DIRECTORY = ".anchor", ".d"
 _BESIDE = ("-wal", "-shm", "-journal", ANCHOR, f"{ANCHOR}.new", DIRECTORY)
 """Endings of what lies beside a database: SQLite's own files, the anchor, its draft, the directory of keys."""

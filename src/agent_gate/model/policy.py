@@ -3,11 +3,12 @@
 Each field declares its setting: `model/setting.py` says how, and why annotations are not postponed here.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
+from agent_gate.model.limit import LAST_HOUR, LAST_MINUTE, Always, Counts, Day, Limit, Scope
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.setting import Sections, Setting
 from agent_gate.model.tool import Effect, Json, Mode, Risk
@@ -105,34 +106,33 @@ class CommandGuard:
     otherwise: Otherwise = "deny"
 
 
-GUARD_SECTIONS: Mapping[str, Any] = MappingProxyType(
-    {
-        "fs.read": PathGuard,
-        "fs.write": Annotated[PathGuard, Setting(leaves_out=("allow_hardlinks",))],
-        "http.get": UrlGuard,
-        "shell.run": CommandGuard,
-    }
-)
-"""Sections that may stand under `tools:`, each by the dataclass that declares it.
-
-`load_policy(…, sections={**GUARD_SECTIONS, "todo.add": TodoGuard})` knows one more: its fields are validated, told with
-all other problems of the file, and built like those of ours; `Guards.of` is given the result by name.
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Sections of `tools:`; an absent one denies its tool."""
+    """Sections of `tools:`, by the tool that each is for; the tool declares what is in it (`Section`)."""
 
-    fs_read: PathGuard | None = None
-    fs_write: PathGuard | None = None
-    http_get: UrlGuard | None = None
-    shell_run: CommandGuard | None = None
+    sections: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, sections: Mapping[str, Any]) -> Self:
-        """The guards whose sections a file has, by the names of their tools."""
-        return cls(**{name.replace(".", "_"): section for name, section in sections.items()})
+    def of(self, tool: str) -> Any:
+        """The section of a tool; None where there is none."""
+        return self.sections.get(tool)
+
+    # Commands, files and the web look at each other's sections: what a program may see is what `fs.read` allows.
+
+    @property
+    def fs_read(self) -> PathGuard | None:
+        return self.sections.get("fs.read")
+
+    @property
+    def fs_write(self) -> PathGuard | None:
+        return self.sections.get("fs.write")
+
+    @property
+    def http_get(self) -> UrlGuard | None:
+        return self.sections.get("http.get")
+
+    @property
+    def shell_run(self) -> CommandGuard | None:
+        return self.sections.get("shell.run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +185,31 @@ def roles_with(given: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Role]:
 class ProjectLimits:
     """Limits of one project."""
 
-    rate_per_minute: Annotated[Count | None, Setting("calls in the last 60 seconds", at=("rate", "per_minute"))] = None
-    rate_per_hour: Annotated[Count | None, Setting("calls in the last 60 minutes", at=("rate", "per_hour"))] = None
+    rate_per_minute: Annotated[
+        Count | None,
+        Setting("calls in the last 60 seconds", at=("rate", "per_minute")),
+        Limit(
+            "minute", Scope.PROJECT, LAST_MINUTE, Counts.CALLS, 1012,
+            "{used:g} calls in the last minute, of {limit:g} allowed", instead="slow down",
+        ),
+    ] = None  # fmt: skip
+    rate_per_hour: Annotated[
+        Count | None,
+        Setting("calls in the last 60 minutes", at=("rate", "per_hour")),
+        Limit(
+            "hour", Scope.PROJECT, LAST_HOUR, Counts.CALLS, 1012,
+            "{used:g} calls in the last hour, of {limit:g} allowed", instead="slow down",
+        ),
+    ] = None  # fmt: skip
     budget_daily: Annotated[
-        Amount | None, Setting("the cost of all calls of a day in `timezone`", at=("budget", "daily"))
-    ] = None
+        Amount | None,
+        Setting("the cost of all calls of a day in `timezone`", at=("budget", "daily")),
+        Limit(
+            "budget", Scope.PROJECT, Day(), Counts.COST, 1013,
+            "a cost of {amount:g} on top of {used:g} spent today exceeds the daily budget of {limit:g}",
+            instead="wait until tomorrow", fact="spent_today",
+        ),
+    ] = None  # fmt: skip
     steps: Annotated[Mapping[Mode, Count], Setting("the most steps of a plan, by the mode of its agent")] = field(
         default_factory=dict
     )
@@ -226,9 +246,10 @@ _TimeOfDay = Annotated[
 class WindowSection:
     """Fields of a window as people write it; without days it is every day, without hours the whole day."""
 
-    days: Annotated[tuple[_Day, ...], Setting("days of the week", min_items=1, unique=True)] = _DAYS
+    days: Annotated[tuple[_Day, ...], Setting("days of the week; absent: every day", min_items=1, unique=True)] = _DAYS
     hours: Annotated[
-        tuple[_TimeOfDay, ...], Setting("start and end; a window may cross midnight", min_items=2, max_items=2)
+        tuple[_TimeOfDay, ...],
+        Setting("start and end; absent: the whole day; a window may cross midnight", min_items=2, max_items=2),
     ] = ("00:00", "24:00")
 
 
@@ -272,7 +293,7 @@ class Policy:
     guards: Annotated[
         Guards,
         Setting(
-            "guards; each of these tools is denied without its section", at=("tools",), shape=Sections, made=Guards.of
+            "guards; each of these tools is denied without its section", at=("tools",), shape=Sections, made=Guards
         ),
     ] = field(default_factory=Guards)
     protected_paths: Annotated[Words, Setting("patterns of paths that no tool may read or write")] = ()
@@ -284,7 +305,14 @@ class Policy:
             made=_declares,
         ),
     ] = ()
-    max_calls_per_tool: Annotated[Count | None, Setting("calls of one tool in one run")] = None
+    max_calls_per_tool: Annotated[
+        Count | None,
+        Setting("calls of one tool in one run"),
+        Limit(
+            "run", Scope.TOOL_IN_RUN, Always(), Counts.CALLS, 1007,
+            "`{tool}` was called {used:g} times in this run, of {limit:g} allowed", fact="calls_of_tool_in_run",
+        ),
+    ] = None  # fmt: skip
     global_timeout_seconds: Annotated[Seconds | None, Setting("the time for one run, also while a step is running")] = (
         None
     )
@@ -326,3 +354,40 @@ class Policy:
     @property
     def defaults(self) -> list[PermissionRule]:
         return self.permissions.defaults
+
+    def placed_rules(self) -> Iterator[tuple[str, PermissionRule]]:
+        """Every rule and default, each with its place in the file."""
+        for section, rules in (("rules", self.rules), ("defaults", self.defaults)):
+            for number, rule in enumerate(rules):
+                yield f"{section}[{number}]", rule
+
+
+class LimitSetting(NamedTuple):
+    """A kind of limit, and where a policy sets it."""
+
+    limit: Limit
+    key: str
+    """In policy.yaml."""
+    fields: tuple[str, ...]
+    """From the policy to the value."""
+
+    def value(self, policy: Policy) -> float | None:
+        """Return what the policy sets; None where it sets nothing."""
+        found: Any = policy
+        for name in self.fields:
+            found = getattr(found, name)
+        return cast("float | None", found)
+
+
+def _limits_of(section: Any, *around: str) -> Iterator[LimitSetting]:
+    for one in fields(section):
+        said: Sequence[object] = getattr(one.type, "__metadata__", ())
+        for limit in (found for found in said if isinstance(found, Limit)):
+            at = next((found.at for found in said if isinstance(found, Setting) and found.at), (one.name,))
+            yield LimitSetting(limit, ".".join((*around, *at)), (*around, one.name))
+
+
+LIMITS: Mapping[str, LimitSetting] = MappingProxyType(
+    {one.limit.name: one for one in (*_limits_of(ProjectLimits, "limits"), *_limits_of(Policy))}
+)
+"""All kinds, by name, in the order in which a call is held against them."""

@@ -100,5 +100,5 @@ NOTHING = Setting()
 class Sections:
     """`shape=Sections`: a mapping whose names each bring a section of their own, known where the file is loaded.
 
-    Under `tools:` of a policy the names are tools: see `load_policy(…, sections=…)`.
+    Under `tools:` of a policy the names are tools: see `Section` of `model/tool.py`.
     """

@@ -1,11 +1,11 @@
-"""What can be called: a tool's declaration, as its author or the policy states it."""
+"""A tool's declaration, as its author states it: what it takes, what it may do, and how its calls are judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = Any
 """A JSON value; `Any` because recursive aliases cost more in casts than they catch."""
@@ -62,9 +62,60 @@ class ArgumentKind(Enum):
     UNSIGNED = "unsigned"
 
 
+Signer: TypeAlias = Callable[[Mapping[str, Json]], tuple[str, ...]]
+"""From the arguments of a call to its signatures, of which it has at least one; ValueError where they have none."""
+Aliases: TypeAlias = Callable[[Mapping[str, Json], Json], Iterable[str]]
+"""From the arguments of a call and the state that it would act on to other names of what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What calls may set off that their signatures cannot say; each function is given one signature."""
+
+    goes_beyond: Callable[[str], bool] = lambda _: False
+    """Whether nobody can know what else the call does: its risk is high."""
+    why_ungranted: Callable[[str], str] = lambda _: ""
+    """Why nobody can agree to such calls beforehand, so that a person is asked each time; empty where one can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What a guarded tool takes under `tools:` of a policy."""
+
+    declared_by: Any
+    """The frozen dataclass whose fields declare its settings (`model/setting.py`), bare or in `Annotated`."""
+    example: str = ""
+    """A section as people would write it."""
+    is_needed: bool = True
+    """Whether the tool is denied where the policy has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedBy:
+    """The guard of a tool: pure judgement of what a call would touch, from what binding found of it."""
+
+    build: Callable[[Any, Any], Callable[[Any, Any], Any]]
+    """From the section (None without one) and a `GuardContext` to a `Guard`; ValueError for what no guard can go by.
+
+    Those types are in `policy/guards`: they know calls and policies, which know tools, and cannot be named here.
+    """
+    section: Section | None = None
+    """None: the guard goes by other sections, and has none of its own."""
+
+
+class PatternMistake(NamedTuple):
+    """Why a rule's pattern matches no signature, and the pattern without the mistake, where one can tell."""
+
+    why: str
+    mended: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolDeclaration:
-    """What a tool says of itself; `policy.declare` may tighten it."""
+    """What a tool says of itself; `policy.declare` may tighten it.
+
+    All of it is pure, so that calls can be judged, and judged again, where the tool itself is not.
+    """
 
     name: str
     description: str = ""
@@ -84,6 +135,30 @@ class ToolDeclaration:
     timeout_s: float | None = None
     registered: bool = True
     """False for a name that nobody offers here, judged by what the policy alone can know."""
+    order: tuple[str, ...] = ()
+    """The order of its arguments in signatures, where it is that of a function's parameters; otherwise by key."""
+    sign: Signer | None = None
+    """Signatures of a form of its own, of which a call may have several; otherwise one, made of the arguments."""
+    aliases: Aliases | None = None
+    reach: Reach | None = None
+    guard: GuardedBy | None = None
+    intent: bool = False
+    """Whether the ledger must know of a read before it happens, as it always does of writes and of what has a cost."""
+    signed_when_bound: bool = False
+    """Whether its signatures come from what binding finds in the world, and not from the arguments alone."""
+    looks: bool = False
+    """Whether, with effect `none`, it gives the state back as it was: for roles it counts as a read."""
+    closed_world: bool = False
+    """Whether its effects end at things that the gate's owner owns."""
+    mistake_in: Callable[[str], PatternMistake | None] | None = None
+    """Finds why a rule's pattern, given from its bracket on, matches no call of the tool."""
+    warnings: Callable[[Any], Iterable[str]] | None = None
+    """What a `Policy` says of the tool without effect, for whoever loads it; one line each."""
+
+    @property
+    def section(self) -> Section | None:
+        """The one that it takes under `tools:`."""
+        return self.guard.section if self.guard is not None else None
 
     def to_json(self) -> dict[str, Json]:
         """What judging needs of it, for the record."""
@@ -96,10 +171,10 @@ class ToolDeclaration:
             "risk": self.risk.value,
         }
 
-    @classmethod
-    def from_json(cls, name: str, fields: Mapping[str, Json]) -> ToolDeclaration:
-        return cls(
-            name,
+    def as_recorded(self, fields: Mapping[str, Json]) -> ToolDeclaration:
+        """The tool as it once described itself, with the ways of judging that it brings today."""
+        return replace(
+            self,
             effect=Effect(fields["effect"]),
             risk=Risk(fields["risk"]),
             cost=fields["cost"],

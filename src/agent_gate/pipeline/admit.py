@@ -44,18 +44,13 @@ class Rejected:
 
 
 class Admission:
+    """Lets requests in, one by one, or says why not."""
+
     def __init__(self, ledger: Ledger, clock: Clock, secrets: Secrets) -> None:
         self._ledger, self._clock, self._secrets = ledger, clock, secrets
         self._pace = Pace()
 
     async def admit(self, request: CallRequest, call_id: str) -> Admitted | Repeated | Rejected:
-        admitted = self.admit_unseen(request)
-        if isinstance(admitted, Rejected) or self.is_enough(request):
-            return admitted
-        return await self.look_up(admitted, call_id)
-
-    def admit_unseen(self, request: CallRequest) -> Admitted | Rejected:
-        """As far as that needs no look into the ledger."""
         malformed = _malformed(request)
         if malformed:
             return Rejected(Problem(2002, malformed, stage="admit"), recorded=False)
@@ -65,41 +60,31 @@ class Admission:
                 recorded=False,
             )
         try:
-            args, args_json = _plain(request.args) if request.is_plain else normalise(dict(request.args))
+            args, args_json = _taken_as_read(request.args) if request.is_plain else normalise(dict(request.args))
         except CodecError as error:
             return Rejected(Problem(2002, f"the arguments are not JSON: {error}", stage="admit"))
         agent, project = request.agent, request.project
         if project == GATE_PROJECT or not agent.may_use(project):
             return Rejected(_not_its_project(agent, project), args=args)
-        return Admitted(request, args, args_json)
-
-    def is_enough(self, request: CallRequest) -> bool:
-        """Whether there is nothing to look up: the project was open a moment ago, and the request has no id."""
-        return request.request_id is None and self._ledger.known_effective_status(request.project) == "open"
-
-    async def look_up(self, admitted: Admitted, call_id: str) -> Admitted | Repeated | Rejected:
-        request, args = admitted.request, admitted.args
-        status = await self._ledger.effective_status(request.project)
+        status = await self._ledger.effective_status(project)
         if status != "open":
-            return Rejected(closed_problem(request.project, status), args=args)
+            return Rejected(closed_problem(project, status), args=args)
         if request.request_id is None:
-            return admitted
-        claim = self._claim(request, request.request_id, call_id, admitted.args_json)
-        return await self._new_or_repeated(request, args, admitted.args_json, claim)
+            return Admitted(request, args, args_json)
+        claim = self._claim(request, request.request_id, call_id, args_json)
+        return await self._new_or_repeated(Admitted(request, args, args_json, claim), claim)
 
     def _claim(self, request: CallRequest, request_id: str, call_id: str, args_json: bytes) -> Claim:
-        """What makes a repeated request id recognisable; keyed, because arguments may hold secrets."""
+        """The mark by which a repeated request id is recognised; keyed, because arguments may hold secrets."""
         wish = canonical([request.project, request.tool]) + args_json
         return Claim(request.agent.id, request_id, call_id, self._secrets.keyed_hash(wish))
 
-    async def _new_or_repeated(
-        self, request: CallRequest, args: dict[str, Json], args_json: bytes, claim: Claim
-    ) -> Admitted | Repeated | Rejected:
+    async def _new_or_repeated(self, admitted: Admitted, claim: Claim) -> Admitted | Repeated | Rejected:
         taken = await self._ledger.claimed(claim.agent_id, claim.request_id)
         if taken is None:
-            return Admitted(request, args, args_json, claim)
+            return admitted
         if taken[1] == claim.input_hash:
-            return Repeated(taken[0], args)
+            return Repeated(taken[0], admitted.args)
         return Rejected(other_arguments(claim.request_id))
 
 
@@ -118,7 +103,7 @@ def _not_its_project(agent: Agent, project: str) -> Problem:
 
 
 def closed_problem(project: str, status: str | None) -> Problem:
-    """Why nothing can be done in a project that is not open; without a status there is none of that name."""
+    """The problem with a project that is not open; without a status there is none of that name."""
     if status is None:
         suggestion = f"run `agent-gate project create {project}`"
         return Problem(1017, f"project `{project}` does not exist", suggestion, "admit")
@@ -127,7 +112,8 @@ def closed_problem(project: str, status: str | None) -> Problem:
     return Problem(1017, f"project `{project}` is {status}", f"run `agent-gate project unlock {project}`", "admit")
 
 
-def _plain(args: Mapping[str, Json]) -> tuple[dict[str, Json], bytes]:
+def _taken_as_read(args: Mapping[str, Json]) -> tuple[dict[str, Json], bytes]:
+    """Arguments that a door has read from JSON itself: for speed they are not copied (decision 0013)."""
     assert type(args) is dict, "a door says so only of what it has read itself"
     args_json = compact(canonical(args))
     if len(args_json) > ARGS_BYTES_MAX:

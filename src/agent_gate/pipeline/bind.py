@@ -9,7 +9,6 @@ from hashlib import sha256
 
 from msgspec import structs
 
-from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, compact
@@ -22,7 +21,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.limits import counted
+from agent_gate.policy.limits import counted, usage_of
 from agent_gate.ports import Act, Binding, Clock, Ledger, Prepared, RegisteredTool, Secrets, Tools
 from agent_gate.system.sharing import ON_BEHALF_OF
 
@@ -30,6 +29,8 @@ _NO_STATE = ProjectState(0, None)
 
 
 class Binder:
+    """Binds calls to the tools that are offered here."""
+
     def __init__(self, tools: Tools, ledger: Ledger, clock: Clock, secrets: Secrets, can_ask: bool) -> None:
         self._tools, self._ledger, self._clock, self._secrets = tools, ledger, clock, secrets
         self._can_ask = can_ask
@@ -85,7 +86,8 @@ class Binder:
             call = self._bound(request, args, call_id, registered.declaration, binding, args_json, aliases)
             charges = judge.charges(registered.declaration, now, request.run_id) if judge.counts else ()
             usage = await self._usage(request.project, charges, besides) if charges else NO_USAGE
-            refused = await self._refused_recently(call, judge, now) if judge.policy.cooldown_seconds else False
+            cools = judge.policy.cooldown_seconds > 0
+            refused = await self._refused_recently(call, judge, now, registered.declaration) if cools else False
             facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
             if binding.look_further and judge.decide(call, facts, registered.declaration).decision is ALLOW:
                 binding = await self._binding(request.tool, binding.look_further())
@@ -96,16 +98,16 @@ class Binder:
                 facts,
                 registered,
                 judged.declaration,
-                charges,
-                act,
-                transition,
-                binding.release,
-                binding.keep,
-                binding.preview,
-                judged.needs_state,
-                binding.proposes,
-                binding.copies,
-                state or _NO_STATE,
+                charges=charges,
+                act=act,
+                transition=transition,
+                on_release=binding.release,
+                keep=binding.keep,
+                preview=binding.preview,
+                needs_state=judged.needs_state,
+                proposes=binding.proposes,
+                copies=binding.copies,
+                state=state or _NO_STATE,
             )
         except ToolError as error:  # what the ledger cannot do is no matter of this call
             _release(binding)
@@ -115,7 +117,7 @@ class Binder:
             raise
 
     def changes_state(self, tool: str) -> bool:
-        """Whether a tool makes the project's next state, as far as its name tells."""
+        """True where a tool makes the project's next state, as far as its name tells."""
         registered = self._tools.find(tool)
         return registered is not None and registered.transition is not None and not registered.only_looks
 
@@ -138,7 +140,7 @@ class Binder:
         )
 
     def recordable(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json] | None:
-        """What may be written down of the arguments of a call that was not bound; None where no tool says."""
+        """The part of the arguments of a call that was not bound that may be written down; None where no tool says."""
         registered = self._tools.find(tool)
         return recorded_misfit(args, registered.declaration, self._secrets.keyed_hash) if registered else None
 
@@ -162,13 +164,13 @@ class Binder:
         return BoundCall(
             call_id,
             request,
-            args,
-            recorded,
-            binding.signatures,
-            sha256(args_json).hexdigest(),
-            binding.resources,
-            args_json,
-            aliases,
+            args=args,
+            recorded_args=recorded,
+            signatures=binding.signatures,
+            input_hash=sha256(args_json).hexdigest(),
+            resources=binding.resources,
+            recorded_json=args_json,
+            aliases=aliases,
         )
 
     def _facts(
@@ -198,14 +200,13 @@ class Binder:
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
-        used = {charge.scope: await self._ledger.used(project, charge) + counted(charge, besides) for charge in charges}
-        in_run = next((int(amount) for scope, amount in used.items() if scope.startswith("run:")), 0)
-        return Usage(int(used.get("minute", 0)), int(used.get("hour", 0)), used.get("budget", 0), in_run)
+        used = [(charge, await self._ledger.used(project, charge) + counted(charge, besides)) for charge in charges]
+        return usage_of(used)
 
-    async def _refused_recently(self, call: BoundCall, judge: Judge, now: float) -> bool:
+    async def _refused_recently(self, call: BoundCall, judge: Judge, now: float, declaration: ToolDeclaration) -> bool:
         project, since = call.request.project, now - judge.policy.cooldown_seconds
         # What a read of the state shows has many names, and each would be a look-up; the rules judge them all.
-        aliases = () if call.request.tool == STATE_GET.name else call.aliases
+        aliases = () if declaration.looks else call.aliases
         for signature in (*call.signatures, *aliases):
             if await self._ledger.denied_since(project, signature, since):
                 return True
@@ -215,9 +216,9 @@ class Binder:
 def _aliases(
     registered: RegisteredTool, args: Mapping[str, Json], binding: Binding, state: ProjectState
 ) -> tuple[str, ...]:
-    """Where a call changes the state, they rest on the state as it is."""
+    """Other names of the call; where it changes the state, they rest on the state as it is."""
     if registered.bind is None:
-        return aliases_of(registered.declaration.name, args, state.document)
+        return aliases_of(registered.declaration, args, state.document)
     return binding.aliases + binding.changes(state.document) if binding.changes else binding.aliases
 
 

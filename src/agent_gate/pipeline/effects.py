@@ -19,8 +19,10 @@ _log = logging.getLogger(__name__)
 
 
 class Effects:
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
-        self._ledger, self._clock, self._ids = ledger, clock, ids
+    """Runs the effect of a settled call and records how it ended."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, timeout_s: float = EFFECT_TIMEOUT_S) -> None:
+        self._ledger, self._clock, self._ids, self._timeout_s = ledger, clock, ids, timeout_s
 
     async def run(self, prepared: Prepared, outcome: Outcome, effect_id: str) -> None:
         """Once; an effect that a crash leaves open is reported as unknown and not run again."""
@@ -51,7 +53,7 @@ class Effects:
     async def _act(self, prepared: Prepared, outcome: Outcome) -> tuple[Problem | None, Any]:
         effect = prepared.registered.post_execution
         assert effect is not None
-        scope = asyncio.timeout(EFFECT_TIMEOUT_S)
+        scope = asyncio.timeout(self._timeout_s)
         try:
             async with scope:
                 data = await effect(outcome.to_json())
@@ -60,7 +62,7 @@ class Effects:
             return error.problem, None
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             if scope.expired():
-                return Problem(2004, f"the effect did not end within {EFFECT_TIMEOUT_S:g} s"), None
+                return Problem(2004, f"the effect did not end within {self._timeout_s:g} s"), None
             if _is_being_cancelled():
                 raise
             return Problem(2003, f"the effect failed: {type(error).__name__}: {error}"[:1000]), None

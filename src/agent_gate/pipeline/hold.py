@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 
+from msgspec import Struct
+
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
 from agent_gate.model.call import BoundCall, CallRequest
@@ -19,20 +21,16 @@ from agent_gate.model.grant import Grant, grant_key
 from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import granted, refused_answer, used
-from agent_gate.model.ungranted import why_ungranted
-from agent_gate.model.verdict import Verdict
 from agent_gate.model.work import Claim, GiveGrant, Hold, Resolve, TakeOver, UseGrant, Work
-from agent_gate.ports import Clock, Ids, Ledger, Notifier, Prepared
+from agent_gate.ports import Clock, Ids, Judged, Ledger, Notifier, Tools
+from agent_gate.tools.grants import Declared, why_once_only, why_ungranted
 
 _log = logging.getLogger(__name__)
-
-NEWS_WAIT_S = 1.0
-"""How often one who joined a call of another process looks whether it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How a question ended: `approved`, `denied`, `expired` or `withdrawn`, by whom and when.
+    """The end of a question: `approved`, `denied`, `expired` or `withdrawn`, by whom and when.
 
     `granted` where none was put, because a standing grant answers it.
     """
@@ -42,56 +40,58 @@ class Resolution:
     at: float
 
 
+class Inquiry(Struct, frozen=True):
+    """A question to be put, and what goes into the ledger with it."""
+
+    judged: Judged
+    charges: tuple[Charge, ...]
+    """To be reserved until the end of the call."""
+    claim: Claim | None = None
+    earlier: Question | None = None
+    """The question that a changed policy made insufficient; its deadline stays."""
+    has_run: bool = False
+    """Whether it is about what the act made ready."""
+    started_at: float | None = None
+    """When the call began; with the question, where it is not said."""
+
+
 class Holder:
+    """Puts questions to people, records their answers, and waits for them."""
+
     def __init__(
-        self, ledger: Ledger, clock: Clock, ids: Ids, notifier: Notifier | None, approval_timeout_s: float
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        ids: Ids,
+        notifier: Notifier | None,
+        approval_timeout_s: float,
+        tools: Tools,
+        notify_timeout_s: float = NOTIFY_TIMEOUT_S,
     ) -> None:
         self._ledger, self._clock, self._ids, self._notifier = ledger, clock, ids, notifier
-        self._approval_timeout_s = approval_timeout_s
+        self._approval_timeout_s, self._tools, self._notify_timeout_s = approval_timeout_s, tools, notify_timeout_s
         self._being_put: dict[str, str] = {}
         """Questions on their way into the ledger: call id and agent."""
         self._ends: dict[str, float] = {}
         """When the questions that wait here end, on the clock that nobody can set back."""
 
-    async def ask(
-        self,
-        prepared: Prepared,
-        verdict: Verdict,
-        claim: Claim | None,
-        earlier: Question | None,
-        charges: tuple[Charge, ...],
-        *,
-        has_run: bool = False,
-        started_at: float | None = None,
-    ) -> Question | Committed | Problem:
-        """Put the question and reserve what the act will count against.
-
-        `earlier` is the question that a changed policy made insufficient; its deadline stays. `has_run` says that it
-        is about what the act made ready. `started_at` is when the call began; with the question, where it is not said.
-        """
-        full = None if earlier else await self._too_many(prepared.call)
+    async def ask(self, inquiry: Inquiry) -> Question | Committed | Problem:
+        """Put the question and reserve what the act will count against."""
+        full = None if inquiry.earlier else await self._too_many(inquiry.judged.prepared.call)
         if full:
             return full
-        question = self._question(prepared, verdict, earlier, has_run)
+        question = self._question(inquiry)
         self._being_put[question.call_id] = question.agent_id
         try:
-            work = self._held(prepared, verdict, question, claim, earlier, charges, started_at)
-            committed = await self._ledger.commit(work)
+            committed = await self._ledger.commit(self._held(inquiry, question))
         finally:
             del self._being_put[question.call_id]
         return question if isinstance(committed, Applied) else committed
 
-    def _held(
-        self,
-        prepared: Prepared,
-        verdict: Verdict,
-        question: Question,
-        claim: Claim | None,
-        earlier: Question | None,
-        charges: tuple[Charge, ...],
-        started_at: float | None,
-    ) -> Work:
-        began, instance, salt = started_at or question.created_at, self._ledger.instance, self._ids.salt()
+    def _held(self, inquiry: Inquiry, question: Question) -> Work:
+        prepared, verdict = inquiry.judged.prepared, inquiry.judged.verdict
+        claim, earlier, charges = inquiry.claim, inquiry.earlier, inquiry.charges
+        began, instance, salt = inquiry.started_at or question.created_at, self._ledger.instance, self._ids.salt()
         draft = record.held(prepared.call, prepared.facts, verdict, question, instance, salt, began, charges)
         return Work(
             question.project,
@@ -119,7 +119,8 @@ class Holder:
             1012, f"{open_now} questions of this agent are open, of {most} allowed", "wait for answers", "hold"
         )
 
-    def _question(self, prepared: Prepared, verdict: Verdict, earlier: Question | None, has_run: bool) -> Question:
+    def _question(self, inquiry: Inquiry) -> Question:
+        prepared, verdict, earlier = inquiry.judged.prepared, inquiry.judged.verdict, inquiry.earlier
         call, now = prepared.call, self._clock.now()
         request = call.request
         wait_s = self._wait_s(request)
@@ -142,7 +143,7 @@ class Holder:
             expires_at=earlier.expires_at if earlier else now + wait_s,
             sensitive=tuple(sorted(prepared.declaration.sensitive)),
             run_id=request.run_id,
-            has_run=has_run,
+            has_run=inquiry.has_run,
             boot=earlier.boot if earlier else self._clock.boot,
             ends_at=earlier.ends_at if earlier else self._clock.monotonic() + wait_s,
         )
@@ -156,7 +157,7 @@ class Holder:
     async def wait(self, question: Question) -> Resolution:
         """Tell people, and wait until the question is answered, by whichever process, or its deadline has passed."""
         if self._notifier:
-            await _told(self._notifier.ask(question), question)
+            await self._tell(self._notifier.ask(question), question)
         ends_at = self._ends[question.call_id] = self._clock.monotonic() + question.left_s(self._clock)
         try:
             while (resolution := await self._resolution(question)) is None:
@@ -165,8 +166,16 @@ class Holder:
         finally:
             del self._ends[question.call_id]
         if self._notifier:
-            await _told(self._notifier.resolved(question, resolution.how, resolution.by), question)
+            await self._tell(self._notifier.resolved(question, resolution.how, resolution.by), question)
         return resolution
+
+    async def _tell(self, news: Awaitable[None], question: Question) -> None:
+        """A messenger that fails or hangs takes nothing from the question: it can be answered at every other door."""
+        try:
+            async with asyncio.timeout(self._notify_timeout_s):
+                await news
+        except Exception as error:
+            _log.warning("nobody could be told of call %s: %s: %s", question.call_id, type(error).__name__, error)
 
     def _is_over(self, question: Question) -> bool:
         """Whether its deadline has passed; a wall clock that was set does not move the end of what waits here."""
@@ -174,7 +183,7 @@ class Holder:
         return question.left_s(self._clock) <= 0 if ends_at is None else ends_at <= self._clock.monotonic()
 
     async def _resolution(self, question: Question) -> Resolution | None:
-        """How the question has ended; one whose deadline has passed ends now."""
+        """The end of the question, where it has one; one whose deadline has passed ends now."""
         found = await self._ledger.answer_to(question.call_id)
         if found is not None and found[0] is None and self._is_over(question):
             await self._resolve(question, "expired", "", self._clock.now(), "")
@@ -207,7 +216,7 @@ class Holder:
         question = found[0]
         if not compare_digest(question.nonce.encode(), answer.nonce.encode()):
             return _no_such_question(answer.call_id)
-        refused = not_entitled(question, answer.by) or _not_grantable(question, answer)
+        refused = not_entitled(question, answer.by) or _not_grantable(question, answer, self._tools.declaration)
         if refused:
             return refused
         if not await self._ledger.is_as_put(question.call_id):
@@ -238,14 +247,15 @@ class Holder:
             uses_left=answer.grant.uses,
         )
 
-    async def granted(self, prepared: Prepared, verdict: Verdict) -> Grant | None:
-        """What a person agreed to beforehand, where it covers all that this verdict asks for."""
-        call, request = prepared.call, prepared.call.request
-        if why_ungranted(request.tool, call.signatures):
+    async def granted(self, judged: Judged) -> Grant | None:
+        """A grant by which a person agreed beforehand to all that this verdict asks for."""
+        prepared, call = judged.prepared, judged.prepared.call
+        request = call.request
+        if why_ungranted(call.signatures, self._tools.declaration):
             return None
         key = grant_key(request.tool, call.signatures, call.recorded_args, sorted(prepared.declaration.sensitive))
         grants = await self._ledger.grants_of(request.project, request.agent.id, key, self._clock.now())
-        return next((grant for grant in grants if grant.covers(verdict.requirement)), None)
+        return next((grant for grant in grants if grant.covers(judged.verdict.requirement)), None)
 
     def use(self, grant: Grant, call_id: str) -> UseGrant:
         """One use of it, for this call."""
@@ -271,17 +281,8 @@ class Holder:
         return await self._ledger.commit(Work(question.project, drafts, (resolve, GiveGrant(grant))))
 
 
-async def _told(news: Awaitable[None], question: Question) -> None:
-    """A messenger that fails or hangs takes nothing from the question: it can be answered at every other door."""
-    try:
-        async with asyncio.timeout(NOTIFY_TIMEOUT_S):
-            await news
-    except Exception as error:
-        _log.warning("nobody could be told of call %s: %s: %s", question.call_id, type(error).__name__, error)
-
-
 def not_entitled(question: Question, approver: Approver) -> Problem | None:
-    """Why this person's answer would not count; None where it would."""
+    """The reason why this person's answer would not count; None where it would."""
     if approver.id in (question.agent_id, question.owner):
         return Problem(6003, f"`{approver.id}` may not approve a call of its own", "ask another approver", "hold")
     lacking = [role for role in question.approver_roles if not approver.has_role(role)]
@@ -295,11 +296,11 @@ def not_entitled(question: Question, approver: Approver) -> Problem | None:
     return None
 
 
-def _not_grantable(question: Question, answer: Answer) -> Problem | None:
+def _not_grantable(question: Question, answer: Answer, declared: Declared) -> Problem | None:
     if answer.grant is None or not answer.approve:
         return None
-    if question.ungranted:
-        return Problem(6003, question.ungranted, "approve it once", "hold")
+    if why := why_once_only(question, declared):
+        return Problem(6003, why, "approve it once", "hold")
     return answer.grant.wrong()
 
 

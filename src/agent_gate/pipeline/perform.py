@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 import orjson
-from msgspec import structs
+from msgspec import Struct, structs
 
 from agent_gate.model import record
 from agent_gate.model.call import BoundCall
@@ -28,14 +28,13 @@ from agent_gate.model.limits import (
     TRANSITION_TIMEOUT_S,
 )
 from agent_gate.model.outcome import SUCCESS, Status
-from agent_gate.model.project import ProjectState, StateRef
+from agent_gate.model.project import ProjectState
 from agent_gate.model.schema import validator
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
-from agent_gate.model.verdict import Verdict
 from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Failed, Ids, Ledger, Moved, Prepared, Proposal
+from agent_gate.ports import Clock, Failed, Ids, Judged, Ledger, Moved, Prepared, Proposal, Turn
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -48,13 +47,32 @@ UNAVAILABLE = 2006
 
 
 def needs_intent(declaration: ToolDeclaration) -> bool:
-    """Whether the ledger must know of the act before it happens: whatever changes the world or costs something."""
+    """True where the ledger must know of the act before it happens: whatever changes the world or costs something."""
     if declaration.effect is _NONE:
         return False
-    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.name == "http.get"
+    return declaration.effect is _WRITE or declaration.cost > 0 or declaration.intent
+
+
+class Intent(Struct, frozen=True):
+    """An act that is about to begin, and what goes into the ledger with the word of it."""
+
+    judged: Judged
+    charges: tuple[Charge, ...]
+    """To be reserved until the end of the call."""
+    claim: Claim | None
+    started_at: float | None
+    """When the call began, where this is its first entry."""
+    kept: bytes | None
+    """What undoing the act will need."""
+    resolution: Mapping[str, str] | None
+    changes: tuple[Change, ...]
+    turn: Turn | None
+    """The turn at the state that the verdict rests on, where it does."""
 
 
 class Performer:
+    """Does what was decided, within its time, after the word of it is on record."""
+
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
         self._alarms = Alarms()
@@ -70,45 +88,40 @@ class Performer:
         self._broken_off.discard(call_id)
 
     async def keep(self, prepared: Prepared) -> bytes | Ending | None:
-        """What undoing the act will need, or why the act cannot begin; Moved where the call must be bound again."""
+        """Keep what undoing the act will need; an ending where it cannot begin, Moved where it must be bound again."""
         return await self._within_time(prepared, prepared.keep, _as_it_is, acted=False) if prepared.keep else None
 
-    def intend(
-        self,
-        prepared: Prepared,
-        verdict: Verdict,
-        claim: Claim | None,
-        charges: tuple[Charge, ...],
-        started_at: float | None,
-        kept: bytes | None = None,
-        resolution: Mapping[str, str] | None = None,
-        side_tables: tuple[Change, ...] = (),
-        stands_on: StateRef | None = None,
-    ) -> Awaitable[Committed]:
-        """Write the intent, with what was kept to undo the act, and reserve what the act will count against.
-
-        `started_at` is when the call began, where this is its first entry.
-        """
-        call, now = prepared.call, self._clock.now()
-        kept_hash = None if kept is None else sha256_hex(kept)
-        instance, salt = self._ledger.instance, self._ids.salt()
-        draft = record.performing(call, prepared.facts, verdict, now, instance, salt, started_at, kept_hash, resolution)
-        changes: list[Change] = [] if claim is None else [claim]
+    async def intend(self, intent: Intent) -> Committed:
+        """Write the intent, with what was kept to undo the act, and reserve what the act will count against."""
+        prepared, kept, turn = intent.judged.prepared, intent.kept, intent.turn
+        call = prepared.call
+        draft = record.performing(
+            call,
+            prepared.facts,
+            intent.judged.verdict,
+            self._clock.now(),
+            self._ledger.instance,
+            self._ids.salt(),
+            intent.started_at,
+            None if kept is None else sha256_hex(kept),
+            intent.resolution,
+        )
+        changes: list[Change] = [] if intent.claim is None else [intent.claim]
         if prepared.undoes is not None:
             changes.append(Undo(prepared.undoes))
-        changes += (*side_tables, *charges, Open("call", call.call_id))
+        changes += (*intent.changes, *intent.charges, Open("call", call.call_id))
         if kept is not None:
             changes.append(KeepBlob(record.undo_blob(call.call_id), kept))
-        return self._ledger.commit(
-            Work(call.request.project, (draft,), tuple(changes), must_be_open=True, stands_on=stands_on)
-        )
+        stands_on = None if turn is None else turn.state.ref
+        work = Work(call.request.project, (draft,), tuple(changes), must_be_open=True, stands_on=stands_on)
+        return await (self._ledger if turn is None else turn).commit(work)
 
     def act(self, prepared: Prepared) -> Awaitable[Ending | Proposal]:
         assert prepared.act is not None
         return self._within_time(prepared, prepared.act, _succeeded, acted=True)
 
     async def preview(self, prepared: Prepared) -> Ending | Proposal:
-        """What the act would come to; where that is not to be had here, the ending says why, and that it is allowed."""
+        """Find out what the act would come to; where that cannot be had here, the ending says why, and is a success."""
         ending = await self.act(structs.replace(prepared, act=prepared.preview, proposes=True))
         if not isinstance(ending, Ending):
             return ending
@@ -117,13 +130,13 @@ class Performer:
         return ending
 
     async def intend_commit(
-        self, prepared: Prepared, verdict: Verdict, proposal: Proposal, output: Output | None, journal: bytes
+        self, judged: Judged, proposal: Proposal, output: Output | None, journal: bytes
     ) -> Committed:
         """Write that what was proposed is about to be done, with all that finishing or undoing it will need."""
-        call = prepared.call
+        call = judged.prepared.call
         draft = record.committing(
             call,
-            verdict,
+            judged.verdict,
             [change.to_json() for change in proposal.changes],
             proposal.manifest_hash,
             sha256_hex(journal),
@@ -143,7 +156,7 @@ class Performer:
         *,
         acted: bool,
     ) -> Conclusion | Ending:
-        """What is concluded from the step's result, or how it failed."""
+        """Let the step run until its time is up; conclude from its result, or tell how it failed."""
         declaration, args = prepared.declaration, prepared.call.args
         is_pure = prepared.transition is not None
         limit_s = declaration.timeout_s or (TRANSITION_TIMEOUT_S if is_pure else TOOL_TIMEOUT_S)
@@ -241,7 +254,7 @@ def _copied(value: Json) -> Json:
 
 
 def _problem(error: BaseException, declaration: ToolDeclaration) -> Problem:
-    """What a tool's own failure amounts to; what is meant for the gate itself goes on to it."""
+    """The problem that a tool's own failure amounts to; what is meant for the gate itself goes on to it."""
     if isinstance(error, GateError):
         return error.problem.at("perform")
     if not isinstance(error, Exception | SystemExit | asyncio.CancelledError) or _is_being_cancelled():

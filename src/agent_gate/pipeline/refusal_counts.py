@@ -8,18 +8,20 @@ from collections import Counter
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError, Problem
+from agent_gate.model.limits import REFUSAL_SUMMARY_S
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Work
 from agent_gate.ports import Clock, Ids, Ledger
 
-SUMMARY_INTERVAL_S = 1.0
 KINDS_MAX = 1_000
 """Different refusals that one summary tells apart; the rest are counted together."""
 
 
 class RefusalCounts:
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
-        self._ledger, self._clock, self._ids = ledger, clock, ids
+    """Counts who was turned away and why, until the next summary."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, interval_s: float = REFUSAL_SUMMARY_S) -> None:
+        self._ledger, self._clock, self._ids, self._interval_s = ledger, clock, ids, interval_s
         self._counts: Counter[tuple[str, str]] = Counter()
         self._writer: asyncio.Task[None] | None = None
 
@@ -35,7 +37,7 @@ class RefusalCounts:
         await self._write()
 
     async def _write_later(self) -> None:
-        await asyncio.sleep(SUMMARY_INTERVAL_S)
+        await asyncio.sleep(self._interval_s)
         await self._write()
 
     async def _write(self) -> None:

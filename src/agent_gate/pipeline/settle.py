@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_gate.model import record
@@ -15,67 +16,104 @@ from agent_gate.model.ending import Ending, NextState
 from agent_gate.model.entry import GATE_PROJECT, Draft
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import SUCCESS, Outcome, Status
-from agent_gate.model.project import StateRef
 from agent_gate.model.tool import Json
-from agent_gate.model.verdict import Decision, Verdict
+from agent_gate.model.verdict import Decision
 from agent_gate.model.work import Change, Claim, Close, KeepBlob, QueueEffect, Release, StateChange, Undo, Unhold, Work
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Ids, Ledger, Prepared
+from agent_gate.ports import Clock, Ids, Judged, Ledger, Prepared, Turn
+
+
+class Settlement(Struct, frozen=True):
+    """How a judged call ended, and everything that its last entry rests on."""
+
+    judged: Judged
+    ending: Ending
+    started_at: float
+    claim: Claim | None
+    opened: bool
+    """Whether its intent is on record."""
+    held: bool
+    """Whether a person was asked."""
+    reserved: tuple[Charge, ...]
+    """What the ledger already counts for it."""
+    resolution: Mapping[str, str] | None
+    changes: tuple[Change, ...]
+    """Made besides those that follow from how it ended: a grant is used, a result waits."""
+    turn: Turn | None
+    """The turn at the state without which it does not count, where it was reached in one."""
+
+
+class Settled(Struct, frozen=True):
+    outcome: Outcome
+    committed: Committed
+    effect_id: str | None
+    """Of the effect that waits in the outbox."""
+
+
+class UnboundCall(Struct, frozen=True):
+    """A call that never became a bound one, and why."""
+
+    request: CallRequest
+    call_id: str
+    problem: Problem
+    started_at: float
+    args: Mapping[str, Json] | None = None
+    """As they may be written down."""
 
 
 class Settler:
+    """Writes the last entry of a call, with all that goes into the ledger beside it."""
+
     def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
-    def settle(
-        self,
-        prepared: Prepared,
-        verdict: Verdict,
-        ending: Ending,
-        started_at: float,
-        claim: Claim | None,
-        opened: bool,
-        held: bool,
-        reserved: tuple[Charge, ...],
-        resolution: Mapping[str, str] | None,
-        side_tables: tuple[Change, ...],
-        stands_on: StateRef | None,
-    ) -> tuple[Outcome, Awaitable[Committed], str | None]:
-        """The outcome, what the ledger will say to it, and the id of the effect that then waits in the outbox.
-
-        `stands_on` is the state of the turn that it is settled in, without which it does not count.
-        """
-        call, output = prepared.call, ending.output
+    async def settle(self, settlement: Settlement) -> Settled:
+        judged, ending, turn = settlement.judged, settlement.ending, settlement.turn
+        opened, held = settlement.opened, settlement.held
+        prepared, call, output = judged.prepared, judged.prepared.call, ending.output
         first = not opened and not held
         new = ending.next_state if ending.status is SUCCESS else None
-        assert new is None or stands_on is not None, "a state is changed in a turn"
+        assert new is None or turn is not None, "a state is changed in a turn"
         state = self._state_change(new) if new is not None else None
-        outcome = self.outcome(prepared, verdict, ending, started_at, state)
+        outcome = self.outcome(judged, ending, settlement.started_at, state)
         draft = record.settled(
             call,
             prepared.facts,
-            verdict,
+            judged.verdict,
             outcome,
-            first,
-            held and not opened,
-            self._ids.salt(),
-            (output.encoded, output.hash) if output else None,
-            resolution,
-            state.document_hash if state else None,
+            first=first,
+            judged_again=held and not opened,
+            salt=self._ids.salt(),
+            output=(output.encoded, output.hash) if output else None,
+            resolution=settlement.resolution,
+            state_hash=state.document_hash if state else None,
         )
         effect = self._effect(prepared, outcome) if prepared.registered.post_execution else None
         drafts: tuple[Draft, ...] = (draft,)
         if prepared.registered.reverts and outcome.status is Status.SUCCESS:
             drafts = (draft, record.reverted(call, outcome, self._ids.salt()))
-        counts_now = ending.acted and not opened
+        changes = self._changes(settlement, state, effect)
+        stands_on = None if turn is None else turn.state.ref
+        work = Work(
+            call.request.project, drafts, changes, must_be_open=ending.acted and not opened, stands_on=stands_on
+        )
+        committed = await (self._ledger if turn is None else turn).commit(work)
+        return Settled(outcome, committed, effect.effect_id if effect else None)
+
+    @staticmethod
+    def _changes(settlement: Settlement, state: StateChange | None, effect: QueueEffect | None) -> tuple[Change, ...]:
+        """In the order in which they are checked: of several refusals the first is told (decision 0028)."""
+        ending, opened, held, reserved = settlement.ending, settlement.opened, settlement.held, settlement.reserved
+        prepared, output = settlement.judged.prepared, ending.output
+        call_id, counts_now = prepared.call.call_id, ending.acted and not opened
         changes: list[Change] = []
-        if first and claim is not None:
-            changes.append(claim)
+        if settlement.claim is not None and not opened and not held:
+            changes.append(settlement.claim)
         if opened:
-            changes.append(Close(call.call_id))
+            changes.append(Close(call_id))
         if counts_now and prepared.undoes is not None:
             changes.append(Undo(prepared.undoes))
-        changes += side_tables
+        changes += settlement.changes
         if counts_now and prepared.charges:
             changes += outstanding(prepared.charges, reserved)
         if not ending.acted:
@@ -83,21 +121,18 @@ class Settler:
         if state is not None:
             changes.append(state)
         if held:
-            changes.append(Unhold(call.call_id))
+            changes.append(Unhold(call_id))
         if effect is not None:
             changes.append(effect)
         if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
-            changes.append(KeepBlob(record.output_blob(call.call_id), output.encoded))
-        work = Work(call.request.project, drafts, tuple(changes), must_be_open=counts_now, stands_on=stands_on)
-        return outcome, self._ledger.commit(work), effect.effect_id if effect else None
+            changes.append(KeepBlob(record.output_blob(call_id), output.encoded))
+        return tuple(changes)
 
     def _state_change(self, new: NextState) -> StateChange:
         return StateChange(self._ids.new(), new.document, new.hash, new.value)
 
-    def outcome(
-        self, prepared: Prepared, verdict: Verdict, ending: Ending, started_at: float, state: StateChange | None
-    ) -> Outcome:
-        call = prepared.call
+    def outcome(self, judged: Judged, ending: Ending, started_at: float, state: StateChange | None = None) -> Outcome:
+        prepared, verdict, call = judged.prepared, judged.verdict, judged.prepared.call
         outcome = Outcome(
             call_id=call.call_id,
             request_id=call.request.request_id or "",
@@ -132,45 +167,33 @@ class Settler:
 
     async def settle_unbound(
         self,
-        request: CallRequest,
-        call_id: str,
-        args: Mapping[str, Json] | None,
-        problem: Problem,
+        call: UnboundCall,
         *,
-        started_at: float,
         admitted: bool,
         claim: Claim | None = None,
         held: bool = False,
         reserved: tuple[Charge, ...] = (),
-        side_tables: tuple[Change, ...] = (),
+        changes: tuple[Change, ...] = (),
     ) -> tuple[Outcome, Committed]:
-        """A call that never became a bound one; one that was not admitted goes to the gate's own chain."""
-        outcome = self.refusal(request, call_id, problem, started_at, args)
-        draft = record.unbound(request, call_id, args, outcome, self._ids.salt())
-        project = request.project if admitted else GATE_PROJECT
-        changes: list[Change] = [] if claim is None else [claim]
-        changes += (*side_tables, *map(Release, reserved))
-        if held:
-            changes.append(Unhold(call_id))
-        return outcome, await self._ledger.commit(Work(project, (draft,), tuple(changes)))
+        """Record a call that was not admitted in the gate's own chain, any other in its project's."""
+        outcome = self.refusal(call)
+        draft = record.unbound(call.request, call.call_id, call.args, outcome, self._ids.salt())
+        project = call.request.project if admitted else GATE_PROJECT
+        claims = () if claim is None else (claim,)
+        unholds = (Unhold(call.call_id),) if held else ()
+        work = Work(project, (draft,), (*claims, *changes, *map(Release, reserved), *unholds))
+        return outcome, await self._ledger.commit(work)
 
-    def refusal(
-        self,
-        request: CallRequest,
-        call_id: str,
-        problem: Problem,
-        started_at: float,
-        args: Mapping[str, Json] | None = None,
-    ) -> Outcome:
-        """`args` as they may be written down."""
+    def refusal(self, call: UnboundCall) -> Outcome:
+        request, problem = call.request, call.problem
         return Outcome(
-            call_id=call_id,
+            call_id=call.call_id,
             request_id=request.request_id if isinstance(request.request_id, str) else "",
             status=Status.ERROR if 2000 <= problem.code < 6000 else Status.DENIED,
             error=problem,
             decision=Decision.DENY,
-            started_at=started_at,
+            started_at=call.started_at,
             ended_at=self._clock.now(),
             tool=request.tool if isinstance(request.tool, str) else "",
-            args=args,
+            args=call.args,
         )

@@ -10,27 +10,25 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from agent_gate.model.builtin import FS_WRITE, SHELL_RUN
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.change import FileChange
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import hash_of
 from agent_gate.model.errors import Problem
+from agent_gate.model.limit import CountedCall
 from agent_gate.model.permission import PermissionRule
-from agent_gate.model.policy import Policy
+from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement, Verdict
 from agent_gate.policy import layers
 from agent_gate.policy.changes import ChangeRules
 from agent_gate.policy.declared import declared
 from agent_gate.policy.expression import Expression, compile_expression
-from agent_gate.policy.guards import GUARDED, Surroundings, build_guards
-from agent_gate.policy.guards.paths import PathRules
-from agent_gate.policy.limits import charges_for, counts, zone_of
+from agent_gate.policy.guards import Guard, GuardContext, Surroundings, guard_of
+from agent_gate.policy.limits import charges_for, limits_set, zone_of
 from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
-from agent_gate.policy.signature_ha import reaches_beyond
 from agent_gate.policy.state_aliases import is_read, is_wide
 
 JUDGING_EDITION = 3
@@ -44,8 +42,6 @@ _LOOKING_IS_READING = 3
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
 _UNGUARDED: layers.Answer = Reason("guard"), None
-REACHING = ("ha_call_service", "ha_activate_scene")
-"""Tools whose calls may set off what their signatures cannot say."""
 OWN_RECORD = PermissionRule("gate.read(*)", "allow", "an agent may see what its own calls came to")
 """A rule of every policy: a deny rule overrules it, and nobody is asked whether an agent may have its answers."""
 _CALLER_LAYERS_MAX = 256
@@ -65,12 +61,13 @@ class Judge:
         self.edition = edition
         self.policy_hash = hash_of(dict(policy.source))
         self.surroundings = surroundings or Surroundings()
-        self._guards = build_guards(policy, self.surroundings)
+        self._guarding = GuardContext(policy, self.surroundings)
         self._index = RuleIndex((*policy.rules, OWN_RECORD), policy.defaults, self._resolved)
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
-        self.counts = counts(policy)
+        self._limits = limits_set(policy)
+        self.counts = bool(self._limits)
         """Whether performing anything counts against a limit."""
         self._tools: dict[str, JudgedTool] = {}
 
@@ -101,14 +98,18 @@ class Judge:
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
-        declaration = self.judged(tool).declaration
-        return charges_for(self.policy, self._zone, at, declaration.cost, declaration.name, run_id)
+        return self._charges(self.judged(tool).declaration, at, run_id)
+
+    def _charges(self, declaration: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
+        if not self._limits:
+            return ()
+        return charges_for(self._limits, CountedCall(at, self._zone, declaration.name, declaration.cost, run_id))
 
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
         """The strictest of the verdicts with and without what the request says of itself; an error is a deny."""
         try:
             judged = self.judged(tool)
-            if judged.may_reach_beyond and reaches_beyond(bound.signatures):
+            if judged.goes_beyond is not None and any(map(judged.goes_beyond, bound.signatures)):
                 judged = judged.at_high_risk()
             verdicts = [
                 self._decide_as_read(
@@ -133,16 +134,22 @@ class Judge:
         return known or judged.keep(question, self._decide(bound, facts, judged))
 
     def decide_changes(
-        self, bound: BoundCall, facts: Facts, changes: Sequence[FileChange], requirement: Requirement
+        self,
+        bound: BoundCall,
+        facts: Facts,
+        changes: Sequence[FileChange],
+        requirement: Requirement,
+        writing: ToolDeclaration,
     ) -> Verdict:
-        """Whether what a command wrote may count, each path as `fs.write` would be judged; an error is a deny."""
+        """Judge what a command wrote, each path as a call of `writing` would be; an error is a deny."""
 
-        asks_always = self._asks_about_writes and bound.request.tool == SHELL_RUN.name
+        section = self.policy.guards.of(bound.request.tool)
+        asks_always = isinstance(section, CommandGuard) and section.writes == "ask"
 
         def read(facts: Facts) -> Verdict:
             def environment(path: str) -> _Environment:
                 written = structs.replace(bound, args={"path": path})
-                return _Environment(written, facts, self.declared(FS_WRITE), self._zone)
+                return _Environment(written, facts, self.declared(writing), self._zone)
 
             return self._changes.decide(changes, environment, facts, requirement, asks_always=asks_always)
 
@@ -154,23 +161,14 @@ class Judge:
 
     @cached_property
     def _changes(self) -> ChangeRules:
-        guards = self.policy.guards
-        section = guards.fs_write
-        files = PathRules("fs.write", section, self.policy, self.surroundings) if section is not None else None
-        return ChangeRules(files, self._index)
-
-    @property
-    def _asks_about_writes(self) -> bool:
-        section = self.policy.guards.shell_run
-        return section is not None and section.writes == "ask"
+        return ChangeRules(self._guarding.files("fs.write"), self._index)
 
     def judged(self, tool: ToolDeclaration) -> JudgedTool:
         known = self._tools.get(tool.name)
         if known is None or known.given is not tool:
-            is_guarded = tool.name in GUARDED or tool.name in self._guards
-            declaration = declared(tool, self.policy.declare)
+            declaration, guard = declared(tool, self.policy.declare), guard_of(tool, self._guarding)
             known = self._tools[tool.name] = JudgedTool(
-                tool, declaration, is_guarded, needs_state=self._looks_at_state, goes_by_calls=self._goes_by_calls
+                tool, declaration, guard, needs_state=self._looks_at_state, goes_by_calls=self._goes_by_calls
             )
         return known
 
@@ -181,11 +179,11 @@ class Judge:
         environment = _Environment(bound, facts, declaration, self._zone)
         matches = [self._index.lookup(signature, environment) for signature in bound.signatures]
         rules = self._rules_answer(bound.signatures, matches)
-        guard = self._ask_guard(bound, facts)
+        guard = judged.guard(bound, facts) if judged.guard is not None else _UNGUARDED
         if guard[0].decision is _ASK and rules[0].decision is _ALLOW:
             guard = Reason("guard", None, guard[0].rule, guard[0].text), None
         caller = judged.caller_layers(facts, policy, looking_is_reading=self.edition >= _LOOKING_IS_READING)
-        charges = charges_for(policy, self._zone, facts.at, declaration.cost, declaration.name, bound.request.run_id)
+        charges = self._charges(declaration, facts.at, bound.request.run_id)
         answers: list[layers.Answer] = [
             rules,
             guard,
@@ -247,20 +245,6 @@ class Judge:
     def _rests_on_defaults(self, bound: BoundCall, environment: _Environment) -> bool:
         matches = (self._index.lookup(signature, environment) for signature in bound.signatures)
         return any(match.origin != "rule" and not match.error for match in matches)
-
-    def _ask_guard(self, bound: BoundCall, facts: Facts) -> layers.Answer:
-        tool = bound.request.tool
-        if tool not in GUARDED:
-            besides = self._guards.get(tool)
-            return besides(bound, facts) if besides else _UNGUARDED
-        if getattr(self.policy.guards, tool.replace(".", "_")) is None:
-            return layers.deny(
-                "guard", 1001, f"`{tool}` has no section under tools: in the policy", f"add one: {GUARDED[tool]}"
-            )
-        guard = self._guards.get(tool)
-        if guard is None:
-            return layers.deny("guard", 1001, f"nothing here can guard `{tool}`")
-        return guard(bound, facts)
 
     def _rules_answer(self, signatures: Sequence[str], matches: Sequence[Match]) -> layers.Answer:
         """Deny if any signature is denied, ask if any asks, allow only if a rule allows each of them."""
@@ -336,9 +320,9 @@ class JudgedTool:
         "_once_confirmed",
         "declaration",
         "given",
+        "goes_beyond",
         "goes_by_names",
-        "is_guarded",
-        "may_reach_beyond",
+        "guard",
         "needs_state",
         "preconditions",
         "verdicts",
@@ -348,19 +332,20 @@ class JudgedTool:
         self,
         given: ToolDeclaration,
         declaration: ToolDeclaration,
-        is_guarded: bool,
+        guard: Guard | None,
         *,
         needs_state: bool,
         goes_by_calls: bool,
     ) -> None:
         self.given = given
         self.declaration = declaration
-        self.is_guarded = is_guarded
+        self.guard = guard
         self.verdicts: dict[tuple[object, ...], Verdict] = {}
         self.preconditions: tuple[Expression, ...] = tuple(map(compile_expression, declaration.preconditions))
         self.needs_state = needs_state or bool(self.preconditions)
-        self.goes_by_names = goes_by_calls and not is_guarded and not self.preconditions
-        self.may_reach_beyond = given.name in REACHING and declaration.risk is not Risk.HIGH
+        self.goes_by_names = goes_by_calls and guard is None and not self.preconditions
+        reach = given.reach if declaration.risk is not Risk.HIGH else None
+        self.goes_beyond = reach.goes_beyond if reach is not None else None
         self._caller_layers: dict[tuple[object, ...], _CallerLayers] = {}
         self._at_high_risk: JudgedTool | None = None
         self._once_confirmed: JudgedTool | None = None
@@ -381,7 +366,7 @@ class JudgedTool:
         return JudgedTool(
             self.given,
             declaration,
-            self.is_guarded,
+            self.guard,
             needs_state=self.needs_state,
             goes_by_calls=self.goes_by_names,
         )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, SHOWN_CHARS_MAX
+from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, SHOWN_CHARS_MAX, SIGNATURES_MAX
 from agent_gate.model.tool import ArgumentKind, Json, ToolDeclaration
-from agent_gate.policy import signature_ha
 from agent_gate.policy.encoding import (
     ArgumentError,
     encoded_key,
@@ -21,55 +20,34 @@ from agent_gate.policy.encoding import (
 )
 
 FORBIDDEN_CHARS_RE = re.compile(r"[*?\[\](),\x00-\x1f]")
-HA_IDENTIFIER_RE = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z0-9_]+)?\Z")
-_HA_IDENTIFIERS = frozenset(("entity_id", "domain", "service", "event_type"))
-
-
-def validate_args(tool: str, args: Mapping[str, Json]) -> None:
-    """Raises ValueError for a name or an argument, at any depth, that could be mistaken for part of a signature."""
-    _validate_name(tool)
-    for name, value in args.items():
-        for text in _texts({name: value}):
-            found = FORBIDDEN_CHARS_RE.search(text)
-            if found:
-                raise ArgumentError(
-                    f"argument `{name}` of `{tool}` contains {found.group()!r}",
-                    "* ? [ ] ( ) , and control characters are not allowed",
-                )
-        if tool.startswith("ha_") and name in _HA_IDENTIFIERS:
-            _validate_ha_identifier(tool, name, value)
-
-
-def build_signature(tool: str, args: Mapping[str, Json]) -> str:
-    """The signature of a call with one target; ValueError if it is malformed or has several targets."""
-    validate_args(tool, args)
-    if tool == "ha_call_service":
-        return _only_target(signature_ha.service_call(args))
-    if tool == "ha_activate_scene":
-        return _only_target(signature_ha.scene_call(args))
-    return build_signatures(tool, args)[0]
-
-
-def build_signatures(tool: str, args: Mapping[str, Json]) -> tuple[str, ...]:
-    """Every signature of a call of a tool by its name alone; ValueError if it is malformed."""
-    validate_args(tool, args)
-    special = signature_ha.SIGNATURES.get(tool)
-    return special(args) if special else (_by_values(tool, args),)
+_CONTROL_CHARS_RE = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def signatures_for(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
     """Every signature of a call of a declared tool; ToolError 2002 if an argument cannot enter it.
 
-    `fs.*`, `http.get` and `shell.run` are not built here: theirs come from what their guards resolve.
+    Those of a tool that is signed when it is bound are not built here: they come from what binding finds.
     """
     try:
-        _validate_name(declaration.name)
-        special = signature_ha.SIGNATURES.get(declaration.name)
-        if special:
-            return special(args)
-        return (_by_places(declaration, args) if declaration.registered else _by_values(declaration.name, args),)
-    except ArgumentError as error:
-        raise ToolError(str(error), code=2002, suggestion=error.suggestion) from None
+        validate_name(declaration.name)
+        if declaration.sign is not None:
+            return _of_its_own(declaration.name, declaration.sign(args))
+        return (_by_places(declaration, args) if declaration.registered else by_values(declaration.name, args),)
+    except ValueError as error:
+        raise ToolError(str(error), code=2002, suggestion=getattr(error, "suggestion", "")) from None
+
+
+def _of_its_own(tool: str, signatures: Sequence[str]) -> tuple[str, ...]:
+    """What a tool's own signer gave: rules must have something to match, and people one line each to read."""
+    if not 0 < len(signatures) <= SIGNATURES_MAX:
+        raise ArgumentError(
+            f"`{tool}` would touch {len(signatures)} things, not 1 to {SIGNATURES_MAX}",
+            "name what is meant, in several calls if need be",
+        )
+    for signature in signatures:
+        if not signature or _CONTROL_CHARS_RE.search(signature):
+            raise ArgumentError(f"{signature[:SHOWN_CHARS_MAX]!r} is not a signature")
+    return tuple(signatures)
 
 
 def shown(signature: str) -> str:
@@ -79,7 +57,7 @@ def shown(signature: str) -> str:
     return f"{signature[:SHOWN_CHARS_MAX]}~sha256:{sha256_hex(signature.encode())}"
 
 
-def _by_values(tool: str, args: Mapping[str, Json]) -> str:
+def by_values(tool: str, args: Mapping[str, Json]) -> str:
     """The document's form: the values alone, so that a text `1` and a number 1 read the same."""
     values = [
         encoded_text(name, value) if isinstance(value, str) else encoded_value(name, value)
@@ -97,11 +75,7 @@ def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], st
     """What a declared tool's arguments make of its signature, with the schema looked through once."""
     properties = declaration.input_schema.get("properties") or {}
     known = properties.keys()
-    signed = [
-        (name, _writer(declaration, name, properties[name]))
-        for name in sorted(properties)
-        if declaration.kind_of(name) is not ArgumentKind.UNSIGNED
-    ]
+    signed = [(name, _writer(declaration, name, properties[name])) for name in signed_arguments(declaration)]
     names = [name for name, _ in signed]
 
     def sign(args: Mapping[str, Json]) -> str:
@@ -115,6 +89,17 @@ def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], st
     return sign
 
 
+def signed_arguments(declaration: ToolDeclaration, *, by_key: bool = False) -> list[str]:
+    """The arguments of its schema that have a place in the signature, in the order of their places.
+
+    `by_key` is the order of every tool before functions had one of their own.
+    """
+    properties = declaration.input_schema.get("properties") or {}
+    order = () if by_key else declaration.order
+    names = [*(name for name in order if name in properties), *sorted(properties.keys() - set(order))]
+    return [name for name in names if declaration.kind_of(name) is not ArgumentKind.UNSIGNED]
+
+
 def _unknown_places(declaration: ToolDeclaration, args: Mapping[str, Json], names: Iterable[str]) -> list[str]:
     signed = [name for name in sorted(names) if declaration.kind_of(name) is not ArgumentKind.UNSIGNED]
     return [f"{encoded_key(name)}={_writer(declaration, name, None)(name, args[name])}" for name in signed]
@@ -122,9 +107,9 @@ def _unknown_places(declaration: ToolDeclaration, args: Mapping[str, Json], name
 
 def signer(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], tuple[str, ...]]:
     """`signatures_for` of one declaration, for a tool that is called again and again."""
-    if declaration.name in signature_ha.SIGNATURES or not declaration.registered:
+    if declaration.sign is not None or not declaration.registered:
         return partial(signatures_for, declaration)
-    _validate_name(declaration.name)
+    validate_name(declaration.name)
     sign = places_of(declaration)
 
     def signatures(args: Mapping[str, Json]) -> tuple[str, ...]:
@@ -148,38 +133,7 @@ def _joined(tool: str, places: list[str]) -> str:
     return f"{tool}({', '.join(places)})" if places else tool
 
 
-def _validate_name(tool: str) -> None:
+def validate_name(tool: str) -> None:
     """Otherwise a call of `t(x)` without arguments would have the signature of `t` with the argument x."""
     if not tool or len(tool) > IDENTIFIER_CHARS_MAX or FORBIDDEN_CHARS_RE.search(tool):
         raise ArgumentError(f"{tool[:SHOWN_CHARS_MAX]!r} is not the name of a tool")
-
-
-def _only_target(call: signature_ha.ServiceCall) -> str:
-    if len(call.entities) > 1:
-        raise ArgumentError(f"the call has {len(call.entities)} targets", "use build_signatures")
-    return call.signatures[0]
-
-
-def _validate_ha_identifier(tool: str, name: str, value: Json) -> None:
-    if value is None:
-        return
-    each = value if isinstance(value, list | tuple) and name == "entity_id" else [value]
-    if not all(isinstance(item, str) and HA_IDENTIFIER_RE.match(item) for item in each):
-        raise ArgumentError(
-            f"argument `{name}` of `{tool}` is not a Home Assistant identifier",
-            "write it like `light.kitchen`, in lower case",
-        )
-
-
-def _texts(value: Json) -> Iterator[str]:
-    """Every text in a value, keys too; without recursion, because nothing has bounded the depth yet."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, Mapping):
-            waiting.extend(item.keys())
-            waiting.extend(item.values())
-        elif isinstance(item, list | tuple | set | frozenset):
-            waiting.extend(item)

@@ -11,9 +11,10 @@ from agent_gate.ports.ledger import (
     Questions,
     SideTables,
     States,
+    Turn,
 )
 from agent_gate.ports.reading import PastStates
-from agent_gate.ports.services import Service, ServiceHandler, ToolProvider
+from agent_gate.ports.services import Offered, Service, ServiceHandler, ToolProvider
 from agent_gate.ports.surroundings import Clock, Ids, Secrets
 from agent_gate.ports.tools import (
     Act,
@@ -22,6 +23,7 @@ from agent_gate.ports.tools import (
     Failed,
     FinishCommit,
     FinishedCommit,
+    Judged,
     Keep,
     ListAct,
     Moved,
@@ -50,6 +52,7 @@ __all__ = [
     "FinishedCommit",
     "HttpRequest",
     "Ids",
+    "Judged",
     "Keep",
     "Ledger",
     "LedgerFigures",
@@ -58,6 +61,7 @@ __all__ = [
     "NewState",
     "Notifier",
     "Observer",
+    "Offered",
     "PastStates",
     "Prepared",
     "Proposal",
@@ -77,6 +81,7 @@ __all__ = [
     "ToolProvider",
     "Tools",
     "Transition",
+    "Turn",
     "Unobserved",
     "Withheld",
 ]

@@ -35,6 +35,19 @@ class LedgerFigures(Struct, frozen=True):
     """Pieces that wait now."""
 
 
+class Turn(Protocol):
+    """A task's turn at a project's state: nobody else changes it meanwhile."""
+
+    @property
+    def state(self) -> ProjectState:
+        """It may still be on its way into the ledger; work that says `stands_on` counts only if that state does."""
+        ...
+
+    def commit(self, work: Work) -> Awaitable[Committed]:
+        """The turn's last act: the next one begins as soon as the work has its place, before it is committed."""
+        ...
+
+
 class Append(Protocol):
     """Commits work, one piece after the other, and says whose turn it is at a project."""
 
@@ -54,12 +67,8 @@ class Append(Protocol):
 
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]: ...
 
-    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[ProjectState]:
-        """One task's turn at a project's state: nobody else changes it meanwhile.
-
-        The state may still be on its way into the ledger: whatever is found on it is committed within the turn, with
-        `stands_on`, so that it only counts if that state does. `alone`: the state is one that was committed.
-        """
+    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[Turn]:
+        """One task's turn at a project's state; `alone`: on a state that was committed."""
         ...
 
     async def wait_for_change(self, timeout_s: float) -> None:
@@ -73,11 +82,7 @@ class States(Protocol):
     """Projects: their heads, their states of now and of before, and whether calls may change them."""
 
     async def effective_status(self, project: str) -> str | None:
-        """The project's status, unless the whole gate is paused."""
-        ...
-
-    def known_effective_status(self, project: str) -> str | None:
-        """The same without looking, where it was looked at a moment ago; else None."""
+        """The project's status, unless the whole gate is paused; one of a moment ago is told without looking."""
         ...
 
     async def status(self, project: str) -> str | None:

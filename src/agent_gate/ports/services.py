@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.ports.tools import RegisteredTool
+
+Offered: TypeAlias = ToolDeclaration | Callable[..., Any] | RegisteredTool
+"""A tool of a service: a declaration, which `execute` does, or a function decorated with @tool or @transition."""
 
 
 class ServiceHandler(Protocol):
@@ -21,7 +25,7 @@ class ServiceHandler(Protocol):
 class ToolProvider(Protocol):
     """The least that a service is; whatever else it does not have gets a default when it is started."""
 
-    def tools(self) -> Sequence[ToolDeclaration]: ...
+    def tools(self) -> Sequence[Offered]: ...
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
 
@@ -35,6 +39,6 @@ class Service(ServiceHandler, Protocol):
     @property
     def dependencies(self) -> Sequence[str]: ...
 
-    def tools(self) -> Sequence[ToolDeclaration]: ...
+    def tools(self) -> Sequence[Offered]: ...
 
     async def start(self) -> None: ...

@@ -16,6 +16,7 @@ from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.model.verdict import Verdict
 
 if TYPE_CHECKING:  # 60 ms that who only reads the ledger does not pay
     from agent_gate.policy.judge import Judge
@@ -221,6 +222,8 @@ class Tools(Protocol):
 
     def find(self, name: str) -> RegisteredTool | None: ...
 
+    def declaration(self, name: str) -> ToolDeclaration | None: ...
+
     def missing(self, name: str) -> Problem:
         """Why a name leads to no hand."""
         ...
@@ -229,7 +232,7 @@ class Tools(Protocol):
 
 
 class Prepared(Struct, frozen=True):
-    """A bound call with what the later stages need beside it: its facts, its hand and its judged declaration."""
+    """A bound call with what the later stages need beside it: its facts, its tool and the judged declaration."""
 
     call: BoundCall
     facts: Facts
@@ -256,3 +259,10 @@ class Prepared(Struct, frozen=True):
     def release(self) -> None:
         if self.on_release:
             self.on_release()
+
+
+class Judged(Struct, frozen=True):
+    """A bound call and the verdict on it."""
+
+    prepared: Prepared
+    verdict: Verdict

@@ -14,17 +14,9 @@ from agent_gate.model.tool import Json, ToolDeclaration
 
 class ApprovalsService:
     name = "approvals"
-    dependencies: Sequence[str] = ()
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return ()
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`approvals` has no tool `{tool_name}`", code=2001)
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...

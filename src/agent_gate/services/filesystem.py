@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.model.builtin import FS_READ, FS_WRITE
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
@@ -21,13 +20,14 @@ from agent_gate.ports import Binding, Recorded, RegisteredTool
 from agent_gate.resolve import files
 from agent_gate.resolve.copied_paths import CopiedPaths
 from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.own_nearby import start_of
 from agent_gate.resolve.paths import PathResolver, Target
 from agent_gate.resolve.restoring import Cut, Remove, Restore, Restoring, Undoing
 from agent_gate.resolve.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
 from agent_gate.resolve.threads import FileThreads
-from agent_gate.resolve.workplace import start_of
 from agent_gate.resolve.writing import Holding, Writing
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.files import FS_READ, FS_WRITE
 
 _UTF_8 = "utf-8"
 _THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
@@ -35,7 +35,6 @@ _THREADS = FileThreads(FILE_THREADS_MAX, FILE_JOBS_MAX)
 
 class FilesystemService:
     name = "filesystem"
-    dependencies: Sequence[str] = ()
 
     def __init__(
         self,
@@ -56,15 +55,8 @@ class FilesystemService:
             make_registered_tool(FS_WRITE, self.name, bind=self._bind_write, undo=self._bind_undo),
         ]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` acts on what was judged: call it through the gate")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _bind_read(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         encoding = BASE64 if args.get("binary") else encoding_named(args.get("encoding", _UTF_8))

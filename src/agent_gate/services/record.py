@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_gate.model.builtin import GATE_READ, PAST_STATE_TOOLS, STATE_AT, STATE_DIFF, STATE_HISTORY
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PAGE_LIMIT
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import PastStates, RegisteredTool
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.gate import GATE_READ
+from agent_gate.tools.state import PAST_STATE_TOOLS, STATE_AT, STATE_DIFF, STATE_HISTORY
 
 
 class RecordService:
@@ -32,15 +33,8 @@ class RecordService:
         }
         return [make_registered_tool(tool, self.name, act=ways[tool.name]) for tool in self.tools()]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs inside the gate")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _state_at(self, call: BoundCall) -> Json:
         version, snapshot_id = call.args.get("version"), call.args.get("snapshot_id")

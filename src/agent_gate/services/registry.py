@@ -8,6 +8,7 @@ from dataclasses import replace
 from agent_gate.compat import TOOL_SERVICE_MAP, missing
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
 from agent_gate.model.nearest import did_you_mean
+from agent_gate.model.tool import ToolDeclaration
 from agent_gate.ports import RegisteredTool
 
 LOOK = "see the list of tools"
@@ -32,6 +33,10 @@ class ToolRegistry:
 
     def find(self, name: str) -> RegisteredTool | None:
         return self._registered.get(name)
+
+    def declaration(self, name: str) -> ToolDeclaration | None:
+        registered = self._registered.get(name)
+        return None if registered is None else registered.declaration
 
     def missing(self, name: str) -> Problem:
         """Why there is no such hand, and which one was probably meant."""

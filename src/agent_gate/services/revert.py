@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from agent_gate.model.builtin import GATE_REVERT, STATE_REVERT
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import restore, sha256_hex
 from agent_gate.model.entry import Entry
@@ -21,6 +20,8 @@ from agent_gate.policy.judge import Judge
 from agent_gate.policy.state_aliases import aliases_of_change
 from agent_gate.ports import Binding, Ledger, NewState, Recorded, RegisteredTool, Transition
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.gate import GATE_REVERT
+from agent_gate.tools.state import STATE_REVERT
 
 
 class RevertService:
@@ -40,15 +41,8 @@ class RevertService:
             make_registered_tool(GATE_REVERT, self.name, bind=self._bind_call, reverts=True),
         ]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs inside the gate")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _bind_snapshot(self, request: CallRequest, args: Mapping[str, Json], _: Judge) -> Binding:
         snapshot_id = args["snapshot_id"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_gate.model.builtin import STATE_GET, STATE_TOOLS
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy import pointers
@@ -13,11 +12,11 @@ from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
 from agent_gate.ports import NewState, RegisteredTool
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.state import STATE_GET, STATE_TOOLS
 
 
 class StateService:
     name = "state"
-    dependencies: Sequence[str] = ()
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return STATE_TOOLS
@@ -36,15 +35,8 @@ class StateService:
             for tool in STATE_TOOLS
         ]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` is pure: it runs inside the gate, on the project's state")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
 
 def _get(inputs: dict[str, Json], state: Json) -> NewState:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
-from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
+from agent_gate.model.tool import Effect, GuardedBy, Json, Reach, Risk, Signer, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
 from agent_gate.ports import Binding, NewState, Recorded, RegisteredTool
@@ -43,10 +43,16 @@ def tool(
     timeout_s: float | None = None,
     post_execution: Callable[[dict[str, Json]], Any] | None = None,
     undo: Undo | None = None,
+    sign: Signer | None = None,
+    reach: Reach | None = None,
+    guard: GuardedBy | None = None,
+    intent: bool = False,
 ) -> Callable[[Function], Function]:
     """Make an effectful tool of a function: `async def`, or a plain one that then runs in a bounded thread pool.
 
-    `undo` takes back what a call of it did when that call is reverted.
+    `undo` takes back what a call of it did when that call is reverted. `sign` gives signatures of a form of its own,
+    `reach` says what they cannot say, `guard` judges calls by a section of its own under `tools:`, and `intent` has
+    even a read told before it happens: see `ToolDeclaration`.
     """
     if Effect(effect) is Effect.NONE:
         raise ValueError("effect none is a pure state change: use @transition")
@@ -56,7 +62,7 @@ def tool(
     def decorate(function: Function) -> Function:
         declaration = _declaration(
             function, name, effect, risk, cost, description, schema, required_roles, confirmation_required,
-            preconditions, identifiers, unsigned, sensitive, secret, timeout_s,
+            preconditions, identifiers, unsigned, sensitive, secret, timeout_s, sign, reach, guard, intent,
         )  # fmt: skip
 
         call = _caller(function)
@@ -143,6 +149,10 @@ def _declaration(
     sensitive: Sequence[str],
     secret: Sequence[str],
     timeout_s: float | None,
+    sign: Signer | None,
+    reach: Reach | None,
+    guard: GuardedBy | None,
+    intent: bool,
 ) -> ToolDeclaration:
     return ToolDeclaration(
         name,
@@ -158,6 +168,11 @@ def _declaration(
         frozenset(sensitive),
         frozenset(secret),
         timeout_s,
+        order=tuple(inspect.signature(function).parameters),
+        sign=sign,
+        reach=reach,
+        guard=guard,
+        intent=intent,
     )
 
 

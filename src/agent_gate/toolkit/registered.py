@@ -9,7 +9,7 @@ from typing import Any
 from agent_gate.model.schema import names_without_null, validator
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
 from agent_gate.policy.expression import ExpressionError, compile_expression
-from agent_gate.policy.signature import signer, validate_args
+from agent_gate.policy.signature import signer, validate_name
 from agent_gate.ports import RegisteredTool
 
 
@@ -29,7 +29,7 @@ def kinds_of(identifiers: Sequence[str], unsigned: Sequence[str]) -> dict[str, A
 
 def _mistakes(tool: ToolDeclaration) -> Iterator[str]:
     try:
-        validate_args(tool.name, {})
+        validate_name(tool.name)
     except ValueError as error:
         yield str(error)
     if not (math.isfinite(tool.cost) and tool.cost >= 0):

@@ -28,11 +28,6 @@ def acts() -> list[str]:
     return []
 
 
-@pytest.fixture(autouse=True)
-def _looks_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
-
-
 @pytest.fixture
 async def people(tmp_path: Path, running: Running, clock: HandClock, acts: list[str]) -> AsyncIterator[AtHome]:
     async with at_home(tmp_path, running, sender(acts), clock=clock) as people:

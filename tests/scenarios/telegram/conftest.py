@@ -9,7 +9,7 @@ import pytest
 
 from tests.bot_api import BotApi
 from tests.chats import Chat, a_chat
-from tests.gates import HandClock, sender
+from tests.gates import QUICK_SUMMARY, HandClock, sender
 
 
 @pytest.fixture
@@ -29,9 +29,6 @@ def acts() -> list[str]:
 
 
 @pytest.fixture
-async def chat(
-    tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Chat]:
-    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
-    async with a_chat(tmp_path, api, sender(acts), clock=clock) as chat:
+async def chat(tmp_path: Path, api: BotApi, clock: HandClock, acts: list[str]) -> AsyncIterator[Chat]:
+    async with a_chat(tmp_path, api, sender(acts), clock=clock, gate_bounds=QUICK_SUMMARY) as chat:
         yield chat

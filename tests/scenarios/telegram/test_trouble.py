@@ -17,7 +17,7 @@ from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter
 from tests.bot_api import TOKEN, BotApi
 from tests.chats import ANNA_ID, Chat, a_chat, in_chat, telegram_config, with_token
-from tests.gates import ANNA, rows, sender, soon, until
+from tests.gates import ANNA, QUICK_GATE, rows, sender, soon, until
 
 
 async def test_flood_limits_are_waited_out_to_the_second(chat: Chat) -> None:
@@ -151,14 +151,13 @@ async def test_presses_count_also_where_no_notice_can_be_sent(tmp_path: Path, ap
     assert acts == ["hi"]
 
 
-async def test_telegram_that_hangs_delays_no_call(
-    tmp_path: Path, acts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.pipeline.hold.NOTIFY_TIMEOUT_S", 3_600)
-    bounds = MessengerBounds(settle_s=0.1)
+async def test_telegram_that_hangs_delays_no_call(tmp_path: Path, acts: list[str]) -> None:
+    patient, bounds = replace(QUICK_GATE, notify_timeout_s=3_600), MessengerBounds(settle_s=0.1)
     async with (
         _deaf() as url,
-        a_chat(tmp_path, BotApi(), sender(acts), config=telegram_config(url), bounds=bounds) as chat,
+        a_chat(
+            tmp_path, BotApi(), sender(acts), config=telegram_config(url), bounds=bounds, gate_bounds=patient
+        ) as chat,
     ):
         call = asyncio.create_task(chat.call({"text": "hi"}))
         await until(lambda: rows(chat.gate, "SELECT * FROM pending_requests"))

@@ -94,10 +94,16 @@ def test_every_field_of_a_full_policy_arrives(file: Path) -> None:
         timezone="Europe/Berlin",
         deny_by_default=True,
         guards=Guards(
-            PathGuard(("./**",), ("**/.env",), 1, True, False),
-            PathGuard(("./out/**",), (), 2, False),
-            UrlGuard(("api.example.com", "*.example.org", "*"), ("https", "http"), (443, 80), False, 3, 4.5, 0),
-            CommandGuard(("git", "ls"), ("make",), ("LANG",), ("/usr/bin",), ("rm -rf", "sudo"), 6, 7, "off"),
+            {
+                "fs.read": PathGuard(("./**",), ("**/.env",), 1, True, False),
+                "fs.write": PathGuard(("./out/**",), (), 2, False),
+                "http.get": UrlGuard(
+                    ("api.example.com", "*.example.org", "*"), ("https", "http"), (443, 80), False, 3, 4.5, 0
+                ),
+                "shell.run": CommandGuard(
+                    ("git", "ls"), ("make",), ("LANG",), ("/usr/bin",), ("rm -rf", "sudo"), 6, 7, "off"
+                ),
+            }
         ),
         protected_paths=("/etc/x",),
         declare=(
@@ -140,7 +146,9 @@ def test_a_policy_that_says_nothing_has_every_default() -> None:
 
 def test_an_absent_field_of_a_guard_has_its_default_and_allows_nothing() -> None:
     policy = load_policy({"tools": {"fs.read": {}, "fs.write": {}, "http.get": {}, "shell.run": {}}})
-    assert policy.guards == Guards(PathGuard(), PathGuard(), UrlGuard(), CommandGuard())
+    assert policy.guards == Guards(
+        {"fs.read": PathGuard(), "fs.write": PathGuard(), "http.get": UrlGuard(), "shell.run": CommandGuard()}
+    )
     assert load_policy({"tools": {}}).guards == Guards()
 
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from agent_gate.config import load_policy
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.config.unmatched import Unmatched
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.changes import write_signature
@@ -24,6 +23,7 @@ from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.pointers import with_pointer
 from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.signature import signatures_for
+from agent_gate.tools.catalogue import BUILTIN
 from tests.gates import a_gate, sender
 
 
@@ -61,7 +61,7 @@ from tests.gates import a_gate, sender
     ],
 )
 def test_what_no_signature_can_be_is_known_by_its_pattern(pattern: str, why: str) -> None:
-    found = Unmatched().why(pattern)
+    found = Unmatched(BUILTIN).why(pattern)
     assert (why in found) if why else found == ""
 
 
@@ -117,8 +117,8 @@ def test_the_warning_names_the_rule_and_the_policy_still_loads(tmp_path: Path) -
     ],
 )
 def test_the_warning_shows_the_nearest_that_would_match(pattern: str, nearest: str) -> None:
-    assert Unmatched().why(pattern).endswith(f"; `{nearest}` would")
-    assert Unmatched().why(nearest) == ""
+    assert Unmatched(BUILTIN).why(pattern).endswith(f"; `{nearest}` would")
+    assert Unmatched(BUILTIN).why(nearest) == ""
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_the_warning_shows_the_nearest_that_would_match(pattern: str, nearest: s
      "*)", "state*)", "own.tool(A, B)", "ha_get_history(*T*)", "[Ff]s.read(/x)", "fs.read([A-Z]*)", "*.delete(*)"],
 )  # fmt: skip
 def test_what_may_match_is_not_warned_of(pattern: str) -> None:
-    assert Unmatched().why(pattern) == ""
+    assert Unmatched(BUILTIN).why(pattern) == ""
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def _signatures() -> st.SearchStrategy[list[str]]:
     def of(name: str, args: dict[str, object]) -> list[str]:
         args = dict(with_pointer(args)) if name.startswith("state.") and name != "state.patch" else args
         declaration = BUILTIN.get(name) or unregistered(name)
-        return [*signatures_for(declaration, args), *aliases_of(name, args, {})]
+        return [*signatures_for(declaration, args), *aliases_of(declaration, args, {})]
 
     paths = TEXT.map(lambda text: "/" + text.replace("~", ""))
     # A real path is what the kernel says: no step of it is empty or a dot.
@@ -218,7 +218,7 @@ def test_no_pattern_that_matches_a_signature_is_told_never_to_match(signatures: 
             end = data.draw(st.integers(start, len(pattern)))
             pattern = pattern[:start] + "*" + pattern[end:]
         if fnmatchcase(signature, pattern):
-            assert Unmatched().why(pattern) == "", signature
+            assert Unmatched(BUILTIN).why(pattern) == "", signature
 
 
 def test_relative_paths_in_rules_are_those_of_the_working_directory_and_of_home() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from agent_gate.history.state import show
 from agent_gate.history.verify import verify
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.backup import backup
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import GateError
 from agent_gate.ports.storage import Backup

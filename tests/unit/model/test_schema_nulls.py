@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.schema import names_without_null, validator, without_nulls
+from agent_gate.tools.catalogue import BUILTIN
 
 
 def schema(required: str = "", **properties: Any) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_gate.config import load_policy
-from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.call import NO_USAGE, Agent, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.tool import Effect, Json, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
 
 NOON = 1_772_625_600.0
 """Wednesday, 4 March 2026, 12:00 in UTC."""
@@ -21,7 +22,9 @@ def tool(name: str = "t", **fields: Any) -> ToolDeclaration:
     """Harmless, so that no layer but the one under test has anything to say."""
     given: dict[str, Any] = {"effect": "read", "risk": "low", "cost": 0} | fields
     given["effect"], given["risk"] = Effect(given["effect"]), Risk(given["risk"])
-    return ToolDeclaration(name, **given)
+    known = BUILTIN.get(name)
+    brought: dict[str, Any] = {"guard": known.guard, "reach": known.reach, "looks": known.looks} if known else {}
+    return ToolDeclaration(name, **given, **brought)
 
 
 def bound_call(
@@ -64,7 +67,7 @@ def judged(
     """The verdict on one call under a policy; other fields are those of the facts."""
     declaration = declaration or tool()
     bound = bound_call(declaration, signatures or (f"{declaration.name}(a)",), args, run_id, aliases)
-    return judge_of(policy).decide(bound, facts(usage=usage or Usage(), **fields), declaration)
+    return judge_of(policy).decide(bound, facts(usage=usage or NO_USAGE, **fields), declaration)
 
 
 def code(verdict: Verdict) -> int | None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace as changed
 from agent_gate.model.call import BoundCall, Facts, Usage
 from agent_gate.model.tool import Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Verdict
+from agent_gate.tools.files import FS_READ
 from tests.unit.policy.judging import NOON, bound_call, facts, judge_of, tool
 from tests.unit.policy.verdict_oracle import DAYS, EFFECTS, RISKS, Call
 
@@ -76,10 +77,10 @@ class Case:
             at=facts.at,
             in_run=self.bound.request.run_id is not None,
             used={
-                "minute": facts.usage.minute,
-                "hour": facts.usage.hour,
-                "today": facts.usage.spent_today,
-                "tool": facts.usage.calls_of_tool_in_run,
+                "minute": facts.usage.get("minute", 0),
+                "hour": facts.usage.get("hour", 0),
+                "today": facts.usage.get("spent_today", 0),
+                "tool": facts.usage.get("calls_of_tool_in_run", 0),
             },
             can_ask=facts.can_ask,
             refused_recently=facts.refused_recently,
@@ -90,7 +91,9 @@ class Case:
 def case(random: Random) -> Case:
     calm = random.random() < 0.5
     is_guarded = random.random() < 0.4
-    declaration = replace(_tool(random, calm), name="fs.read") if is_guarded else _tool(random, calm)
+    declaration = (
+        replace(_tool(random, calm), name="fs.read", guard=FS_READ.guard) if is_guarded else _tool(random, calm)
+    )
     signatures = random.sample(_SIGNATURES, random.choice((1, 1, 1, 2, 3)))
     inputs: dict[str, Any] = _some(random, {"n": random.randint(0, 5), "a": {"b": random.randint(1, 3)}})
     bound = bound_call(declaration, signatures, inputs, random.choice((None, "run")), _aliases(random))
@@ -129,7 +132,8 @@ def _aliases(random: Random) -> list[str]:
 
 def _usage(random: Random, calm: bool) -> Usage:
     minute, hour, today = (0 if calm else random.randint(0, 3) for _ in range(3))
-    return Usage(minute, hour, today, random.randint(0, 3))
+    in_run = random.randint(0, 3)
+    return {"minute": minute, "hour": hour, "spent_today": today, "calls_of_tool_in_run": in_run}
 
 
 def _some(random: Random, fields: Mapping[str, Any], share: float = 0.7) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.aliases import aliases_of
+from agent_gate.tools.catalogue import BUILTIN
 from tests.unit.policy import random_policies
 from tests.unit.policy.judging import ALLOW, answers, bound_call, facts, judge_of, judged, tool
 
@@ -113,11 +114,11 @@ def test_an_alias_never_makes_a_verdict_looser(seeds: list[int]) -> None:
     ],
 )
 def test_tools_that_do_the_same_are_known_by_one_name(name: str, args: Json, aliases: tuple[str, ...]) -> None:
-    assert aliases_of(name, args) == aliases
+    assert aliases_of(BUILTIN[name], args) == aliases
 
 
 def test_a_deny_of_one_state_tool_holds_for_all() -> None:
     policy: dict[str, Json] = {"rules": [ALLOW, {"pattern": "state.set(/locks*)", "action": "deny"}]}
     args = {"patch": [{"op": "add", "path": "/locks/front", "value": "open"}]}
-    verdict = judged(policy, tool("state.patch"), "state.patch(…)", aliases=aliases_of("state.patch", args))
+    verdict = judged(policy, tool("state.patch"), "state.patch(…)", aliases=aliases_of(BUILTIN["state.patch"], args))
     assert answers(verdict)["aliases"] == "deny"

@@ -13,10 +13,12 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.engine import PermissionEngine
 from agent_gate.policy.expression import ExpressionError, compile_expression
 from agent_gate.policy.rules import Match, RuleIndex
-from agent_gate.policy.signature import build_signatures, signatures_for
+from agent_gate.policy.signature import signatures_for
+from agent_gate.tools.by_name import build_signatures
+from agent_gate.tools.catalogue import BUILTIN
+from agent_gate.tools.engine import PermissionEngine
 from tests.unit.policy import oracle
 
 _CASES = Path(__file__).parents[2] / "cases"
@@ -108,7 +110,7 @@ def test_a_name_and_arguments_give_these_signatures(case: dict[str, Any]) -> Non
 
 def _declaration(fields: str | dict[str, Any]) -> ToolDeclaration:
     if isinstance(fields, str):
-        return ToolDeclaration(fields)
+        return BUILTIN.get(fields) or ToolDeclaration(fields)
     return ToolDeclaration(
         fields["name"],
         input_schema={"type": "object", "properties": fields["properties"]} if "properties" in fields else {},

@@ -10,7 +10,7 @@ import pytest
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked, check_call
+from agent_gate.tools.check import Checked, check_call
 from tests.unit.policy.judging import ALLOW, NOON, judge_of
 
 ALLOWED: Mapping[str, Json] = {"rules": [ALLOW]}

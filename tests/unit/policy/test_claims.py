@@ -13,6 +13,7 @@ from agent_gate.model.call import Agent, CallRequest, Facts
 from agent_gate.model.change import FileChange
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision, Requirement, Verdict
+from agent_gate.tools.files import FS_WRITE
 from tests.unit.policy import random_policies
 from tests.unit.policy.judging import ALLOW, answers, bound_call, code, facts, judge_of, judged, tool
 
@@ -95,7 +96,7 @@ def test_what_a_command_wrote_is_judged_without_what_the_request_says_too(said: 
     )
     bound = bound_call(tool("shell.run"))
     changes = [FileChange("/w/a", "added", 1, {"type": "file", "size": 1})]
-    verdict = judge.decide_changes(bound, facts(**said), changes, Requirement())
+    verdict = judge.decide_changes(bound, facts(**said), changes, Requirement(), FS_WRITE)
     assert verdict.decision is Decision.DENY
 
 

@@ -9,7 +9,7 @@ import pytest
 from agent_gate.model.errors import ConfigError, ToolError
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.engine import PermissionEngine
+from agent_gate.tools.engine import PermissionEngine
 
 LIGHT = {"domain": "light", "service": "turn_on", "entity_id": "light.bedroom"}
 

@@ -24,7 +24,9 @@ from agent_gate.policy.guards.tokens import DenyTokens
 from agent_gate.policy.guards.urls import parse_url
 from agent_gate.policy.patterns import matcher
 from agent_gate.policy.pointers import pointer_of
-from agent_gate.policy.signature import build_signature, shown
+from agent_gate.policy.signature import shown
+from agent_gate.tools.by_name import build_signature
+from agent_gate.tools.catalogue import BUILTIN
 from tests.growth import grows_linearly
 
 EXPECTED = (GateError, Refused, TextError, CodecError, ExpressionError, ValueError)
@@ -79,7 +81,9 @@ READERS: dict[str, Reader] = {
     "text in a signature": lambda text: encoded_text("a", text),
     "signature": lambda text: build_signature("t", {"a": text}),
     "signature shown": shown,
-    "state aliases": lambda text: aliases_of("state.patch", {"patch": [{"op": "add", "path": text, "value": 1}]}),
+    "state aliases": lambda text: aliases_of(
+        BUILTIN["state.patch"], {"patch": [{"op": "add", "path": text, "value": 1}]}
+    ),
     "expression": compile_expression,
     "references": lambda text: References({"g": 1}).filled(text),
     "visible": visible,

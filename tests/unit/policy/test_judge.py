@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.model.builtin import STATE_GET
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import canonical
 from agent_gate.model.tool import Json, Mode, ToolDeclaration
@@ -18,6 +17,7 @@ from agent_gate.model.verdict import Decision, Requirement
 from agent_gate.pipeline.bind import Binder
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding
+from agent_gate.tools.state import STATE_GET
 from tests.unit.policy import random_policies
 from tests.unit.policy.judging import ALLOW, answers, bound_call, code, facts, judge_of, judged, tool
 

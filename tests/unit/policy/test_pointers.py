@@ -8,9 +8,9 @@ from agent_gate.config import load_policy
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import JSON_DEPTH_MAX
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import check_call
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.pointers import pointer_of
+from agent_gate.tools.check import check_call
 
 LOCKS_ARE_DENIED = {
     "rules": [{"pattern": "state.set(/locks/*", "action": "deny"}, {"pattern": "state.*", "action": "allow"}]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import check_call
+from agent_gate.tools.check import check_call
 from tests.unit.policy.judging import ALLOW, NOON, judge_of
 
 DENIED = judge_of({"rules": [{"pattern": "state.get(/secret*)", "action": "deny"}, ALLOW]})

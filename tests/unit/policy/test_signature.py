@@ -16,7 +16,10 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
-from agent_gate.policy.signature import build_signature, build_signatures, shown, signatures_for, validate_args
+from agent_gate.policy.signature import shown, signatures_for
+from agent_gate.tools.by_name import build_signature, build_signatures, validate_args
+from agent_gate.tools.catalogue import BUILTIN
+from agent_gate.tools.home_assistant.declarations import HA_CALL_SERVICE
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,9 @@ def test_arguments_nested_too_deep_are_an_argument_error(tool: str) -> None:
     for _ in range(5_000):
         deep = [deep]
     with pytest.raises(ToolError) as refused:
-        signatures_for(ToolDeclaration(tool), {"domain": "light", "service": "turn_on", "data": {"a": deep}})
+        signatures_for(
+            BUILTIN.get(tool) or ToolDeclaration(tool), {"domain": "light", "service": "turn_on", "data": {"a": deep}}
+        )
     assert refused.value.code == 2002
 
 
@@ -111,14 +116,12 @@ def test_more_targets_than_the_limit_are_refused() -> None:
     call = {"domain": "light", "service": "turn_off", "entity_id": [f"light.l{n}" for n in range(SIGNATURES_MAX)]}
     assert len(build_signatures("ha_call_service", call)) == SIGNATURES_MAX
     with pytest.raises(ToolError, match="reaches more than 1000 targets; split it"):
-        signatures_for(ToolDeclaration("ha_call_service"), {**call, "data": {"entity_id": "light.other"}})
+        signatures_for(HA_CALL_SERVICE, {**call, "data": {"entity_id": "light.other"}})
 
 
 def test_a_refusal_says_which_argument_and_what_to_do_and_not_its_value() -> None:
     with pytest.raises(ToolError) as refused:
-        signatures_for(
-            ToolDeclaration("ha_call_service"), {"domain": "light", "service": "on", "entity_id": "Hunter 2"}
-        )
+        signatures_for(HA_CALL_SERVICE, {"domain": "light", "service": "on", "entity_id": "Hunter 2"})
     assert str(refused.value) == (
         "bad_arguments: `entity_id` is not an entity id or a list of them; write each as `light.kitchen`, in lower case"
     )

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent_gate.model.ungranted import BEYOND
-from agent_gate.policy.signature_ha import Named, named_in, reaches_beyond, service_call
+from agent_gate.tools.home_assistant.reach import BEYOND, reaches_beyond
+from agent_gate.tools.home_assistant.signatures import Named, named_in, service_call
 
 
 @pytest.mark.parametrize("domain", BEYOND)

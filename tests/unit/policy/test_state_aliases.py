@@ -23,6 +23,7 @@ from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
 from agent_gate.policy.state_aliases import aliases_of_change, is_read, is_wide
 from agent_gate.services.state import StateService
+from agent_gate.tools.catalogue import BUILTIN
 from tests.unit.policy.judging import judged, tool
 
 NAMES = st.sampled_from(("a", "b", "0", "1", "-", "", "x*", "~/"))
@@ -84,7 +85,7 @@ def test_every_path_that_a_call_changes_is_one_of_its_names(state: Json, call: t
     transition = TRANSITIONS[name]
     assert transition is not None
     args = with_pointer(args)
-    aliases = aliases_of(name, args, state)
+    aliases = aliases_of(BUILTIN[name], args, state)
     try:
         after = transition(deepcopy(dict(args)), deepcopy(state)).state
     except ToolError:
@@ -139,7 +140,7 @@ def test_too_many_paths_are_told_as_all_that_lies_below_one(
     name: str, args: Mapping[str, Json], state: Json, at: str
 ) -> None:
     below = f"state.set({at}/*)"
-    changing = tuple(alias for alias in aliases_of(name, args, state) if not is_read(alias))
+    changing = tuple(alias for alias in aliases_of(BUILTIN[name], args, state) if not is_read(alias))
     assert changing == ((name_of(at), below) if args.get("path") == at else (below,))
 
 
@@ -147,14 +148,14 @@ def test_too_many_paths_are_told_as_all_that_lies_below_one(
 def test_every_path_that_a_read_shows_is_one_of_its_names(state: Json, path: str) -> None:
     shown = value_at(state, place_of(path))
     below = set() if shown is ABSENT else {f"{path}{one}" for one in written_out(shown) if one}
-    aliases = aliases_of("state.get", {"path": path}, state)
+    aliases = aliases_of(BUILTIN["state.get"], {"path": path}, state)
     assert [one for one in below if not is_told(one, aliases, "state.get")] == []
 
 
 def test_an_operation_that_is_none_has_no_names_and_is_no_fault() -> None:
     odd: list[Json] = [[], {}, None, 1, "no"]
     for op in odd:
-        assert aliases_of("state.patch", {"patch": [{"op": op, "path": [], "from": {}}]}, {}) == ()
+        assert aliases_of(BUILTIN["state.patch"], {"patch": [{"op": op, "path": [], "from": {}}]}, {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_an_operation_that_is_none_has_no_names_and_is_no_fault() -> None:
     ],
 )
 def test_a_rule_that_may_speak_of_one_of_too_many_paths_speaks(action: str, pattern: str, decision: str) -> None:
-    aliases = aliases_of("state.patch", {"patch": [{"op": "add", "path": "/a/b", "value": MANY}]}, {"a": {}})
+    aliases = aliases_of(BUILTIN["state.patch"], {"patch": [{"op": "add", "path": "/a/b", "value": MANY}]}, {"a": {}})
     policy: dict[str, Json] = {
         "rules": [{"pattern": "state.patch(*)", "action": "allow"}, {"pattern": pattern, "action": action}]
     }

@@ -22,7 +22,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def policy(*, allow: tuple[str, ...] = (), deny: tuple[str, ...] = (), protected: tuple[str, ...] = ()) -> Policy:
-    return Policy(guards=Guards(fs_write=PathGuard(allow, deny)), protected_paths=protected)
+    return Policy(guards=Guards({"fs.write": PathGuard(allow, deny)}), protected_paths=protected)
 
 
 def test_only_fixed_parts_that_lead_through_links_are_noted(root: Path) -> None:

@@ -22,6 +22,7 @@ from agent_gate.policy.judge import Judge
 from agent_gate.ports import Binding, Recorded, RegisteredTool
 from agent_gate.resolve.paths import PathResolver
 from agent_gate.services.filesystem import FilesystemService, bind_for_check
+from agent_gate.toolkit.services import completed, declarations
 from tests.gates import soon
 
 POLICY = {"tools": {"fs.read": {"allow_paths": ["./**"]}, "fs.write": {"allow_paths": ["./**"], "max_size_bytes": 100}}}
@@ -348,10 +349,10 @@ def test_a_call_that_is_only_checked_is_described_and_nothing_stays_open(work: P
 
 
 async def test_the_service_has_the_shape_of_every_service(work: Path) -> None:
-    service = FilesystemService(PathResolver(str(work)))
+    service = completed(FilesystemService(PathResolver(str(work))))
     await service.start()
     assert (service.name, await service.health_check()) == ("filesystem", True)
-    assert [tool.name for tool in service.tools()] == ["fs.read", "fs.write"]
+    assert [tool.name for tool in declarations(service)] == ["fs.read", "fs.write"]
     with pytest.raises(ToolError, match="through the gate"):
         await service.execute("fs.read", {})
     await service.close()

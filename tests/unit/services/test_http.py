@@ -14,6 +14,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.services.http import HttpService
 from agent_gate.services.http.body import readable
+from agent_gate.toolkit.services import completed, declarations
 from tests.gates import ANNA, HandClock, People, approve, code_of, deny, entries, outcome_of, pending
 from tests.web import PUBLIC, Web, a_gate_to
 
@@ -272,10 +273,10 @@ async def test_a_run_that_is_nearly_over_does_not_wait_for_a_look_up(tmp_path: P
 
 async def test_the_service_has_the_shape_of_every_service(tmp_path: Path) -> None:
     async with a_gate_to(Web(), policy(), tmp_path / "gate.db") as gate:
-        service = HttpService(gate.ledger, gate.clock)
+        service = completed(HttpService(gate.ledger, gate.clock))
         await service.start()
         assert await service.health_check()
-        assert [tool.name for tool in service.tools()] == ["http.get"]
+        assert [tool.name for tool in declarations(service)] == ["http.get"]
         with pytest.raises(ToolError, match=r"`http\.get` runs inside the gate"):
             await service.execute("http.get", {"url": A})
         await service.close()

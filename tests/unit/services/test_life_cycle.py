@@ -12,13 +12,17 @@ from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.revert import RevertService
 from agent_gate.services.state import StateService
+from agent_gate.toolkit.services import completed, declarations
 from tests.gates import CountedIds, HandClock
 
 SERVICES: list[Service] = [
-    StateService(),
-    RevertService(cast(Ledger, None), lambda _: None),
-    ContactsService(cast(Ledger, None), bytes(32), HandClock(), CountedIds()),
-    ApprovalsService(),
+    completed(service)
+    for service in (
+        StateService(),
+        RevertService(cast(Ledger, None), lambda _: None),
+        ContactsService(cast(Ledger, None), bytes(32), HandClock(), CountedIds()),
+        ApprovalsService(),
+    )
 ]
 
 
@@ -26,7 +30,7 @@ SERVICES: list[Service] = [
 async def test_a_built_in_service_starts_is_well_and_closes(service: Service) -> None:
     await service.start()
     assert await service.health_check()
-    for declaration in service.tools():
+    for declaration in declarations(service):
         with pytest.raises(ToolError):
             await service.execute(declaration.name, {})
     await service.close()

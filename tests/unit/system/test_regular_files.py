@@ -20,7 +20,7 @@ from agent_gate.chain.faults import PolicyFailure
 from agent_gate.config import GatewayConfig
 from agent_gate.config.settings import TLSConfig
 from agent_gate.hosts.server.starting import _tls_of
-from agent_gate.ledger.sqlite.files import LedgerFiles
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.model.errors import ConfigError, StorageError
 from agent_gate.model.limits import CERTIFICATE_BYTES_MAX
 from agent_gate.system.clock import SystemClock

@@ -29,7 +29,7 @@ def call_here(
 
 
 def opened_with(config_path: Path | None, *protected: Path) -> dict[str, Any]:
-    """What a gate is opened with beside its policy and ledger: its own files, and what a configuration gives its tools.
+    """Gather what a gate is opened with beside policy and ledger: its own files, what a configuration gives its tools.
 
     Of relative paths it says now what they mean.
     """
@@ -38,14 +38,13 @@ def opened_with(config_path: Path | None, *protected: Path) -> dict[str, Any]:
     if config_path is None:
         return {"protected_files": files}
     # Chains and their libraries take a fifth of a second, which only those pay who name a configuration.
-    from agent_gate.doors.cli.configured import given_by
+    from agent_gate.doors.cli.configured import used_by_a_command  # noqa: PLC0415
 
-    given = given_by(config_path)
-    return {**given, "protected_files": [*given["protected_files"], *files]}
+    return {"config": used_by_a_command(config_path), "protected_files": files}
 
 
 def _label_the_log() -> None:
-    """What the gate logs reaches the terminal as it is; it begins like the warnings of every other command."""
+    """Begin what the gate logs like the warnings of every other command: it reaches the terminal as it is."""
     if logging.lastResort:
         logging.lastResort.setFormatter(_Labelled("%(message)s"))
 

@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     "Work": {
         "init": Entry("init", "Write a policy, a plan and a configuration to begin with, and create the database."),
         "run": Entry("fast_commands", "Run a plan: each step is judged, performed if it may be, and written down."),
-        "replay": Entry("replay", "Replay a run without doing anything, and compare it with the record."),
+        "replay": Entry("verify", "Replay a run without doing anything, and compare it with the record."),
         "report": Entry(
             "report", "Show what a run did: each step, what it touched, what was denied and how to allow it."
         ),

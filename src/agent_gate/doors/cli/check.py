@@ -18,7 +18,7 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision, Reason
 from agent_gate.model.visible import visible
-from agent_gate.policy.check import Checked, Met
+from agent_gate.tools.check import Checked, Met
 
 DEFAULT_POLICY = Path("policy.yaml")
 SIGNATURES_SHOWN_MAX = 20

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import writing
+from agent_gate.doors.cli.ledgers import existing_database, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples
 from agent_gate.doors.cli.terminal import must_mean_it, person_name
 from agent_gate.doors.codes import Exit

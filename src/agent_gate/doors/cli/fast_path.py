@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from agent_gate.doors.cli.ledger_path import DB_VARIABLE
+from agent_gate.model.ledger_names import LEDGER_VARIABLE
 from agent_gate.model.tool import Mode
 
 Kind: TypeAlias = Callable[[str], Any]
@@ -117,7 +117,7 @@ def read(form: Form, words: Sequence[str]) -> dict[str, Any] | None:
             return None
     if form.argument and form.argument not in found:
         return None
-    if "--db" in form.values and (db := os.environ.get(DB_VARIABLE)):
+    if "--db" in form.values and (db := os.environ.get(LEDGER_VARIABLE)):
         found.setdefault("db", db)
     return found
 

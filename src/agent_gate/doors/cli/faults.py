@@ -27,7 +27,7 @@ class UsageMistake(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What to tell the person or the program that started the command."""
+    """Message to the person or the program that started the command."""
 
     exit: Exit
     lines: Sequence[str]

@@ -12,11 +12,12 @@ from typing import Annotated
 import typer
 
 from agent_gate.doors.cli import screen
-from agent_gate.doors.cli.ledger_path import database_path
+from agent_gate.doors.cli.ledgers import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, commands, examples
 from agent_gate.doors.codes import Exit
 from agent_gate.history.archive import open_archive
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.ledger_names import LEDGER_VARIABLE
 from agent_gate.model.moment import iso
 from agent_gate.resolve.ownership import Start, note_own
 from agent_gate.system.clock import RandomIds, SystemClock
@@ -38,7 +39,7 @@ def init(
     db: Annotated[
         str | None,
         typer.Option(
-            "--db", metavar="PATH", envvar="AGENT_GATE_DB", help="The ledger; DIR/agent-gate.db if not named."
+            "--db", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger; DIR/agent-gate.db if not named."
         ),
     ] = None,
     as_json: AsJson = False,

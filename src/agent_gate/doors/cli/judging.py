@@ -1,16 +1,12 @@
-"""Judges calls that nobody makes: wishes as text in, answers in the shape of an outcome out.
-
-Files and programs that a guarded tool would touch are found, and nothing is done to them.
-"""
+"""Judges calls that nobody makes: wishes as text in, answers in the shape of an outcome out."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,22 +14,20 @@ from agent_gate.config.policy_file import load_policy, policy_from
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.model.codec import CodecError, canonical, parse
 from agent_gate.model.errors import ConfigError, GateError, Problem
-from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.check import Checked, Looked, Met, check_call
-from agent_gate.policy.guards import GUARDED
 from agent_gate.policy.judge import Judge
+from agent_gate.tools.catalogue import BUILTIN
+from agent_gate.tools.check import Checked, Looked, Met, check_call
 
 if TYPE_CHECKING:
-    from agent_gate.resolve.own_watch import OwnWatch
-    from agent_gate.resolve.paths import PathResolver
+    from agent_gate.doors.cli.check_targets import Targets
 
 JUDGES_MAX = 64
-"""How many policies are kept compiled."""
+"""Policies that are kept compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,41 +55,26 @@ class Judges:
         self._path, self._tell = path, tell
         self._of_file: Policy | None = None
         self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
-        self._own: dict[str, OwnWatch] = {}
 
     def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
-        """The judge for a policy, the file's if none is given, that stands in a working directory."""
+        """Return the judge for a policy, the file's if none is given, that stands in a working directory."""
         key = b"" if policy is None else canonical(dict(policy)), working_dir
         judge = self._judges.get(key)
         if judge is None:
-            judge = self._judges[key] = self._standing(policy_from(policy) if policy else self._file(), working_dir)
+            judge = self._judges[key] = self._compiled(policy_from(policy) if policy else self._file(), working_dir)
             if len(self._judges) > JUDGES_MAX:
                 self._judges.popitem(last=False)
         return judge
 
-    def own_files(self, working_dir: str) -> OwnWatch:
-        """Those of a run that would be started here: with this policy and the ledger that it would write to."""
-        from agent_gate.resolve.own_watch import OwnWatch
-        from agent_gate.resolve.ownership import Start, find_own
+    def _compiled(self, policy: Policy, working_dir: str) -> Judge:
+        return Judge(policy) if policy.guards == Guards() else self.targets.judge(policy, working_dir)
 
-        own = self._own.get(working_dir)
-        if own is None:
-            if len(self._own) >= JUDGES_MAX:
-                self._own.clear()
-            ledger = os.environ.get("AGENT_GATE_DB") or DEFAULT_LEDGER
-            start = Start.of(working_dir, [] if "://" in ledger else [ledger], protected=[self._path])
-            own = self._own[working_dir] = OwnWatch(partial(find_own, start), working_dir)
-        return own
+    @cached_property
+    def targets(self) -> Targets:
+        # For speed: a policy without guards is judged without a look at the world, in half the time.
+        from agent_gate.doors.cli.check_targets import Targets  # noqa: PLC0415
 
-    def _standing(self, policy: Policy, working_dir: str) -> Judge:
-        """Only guards need to know where they stand, and which files are the gate's own."""
-        if policy.guards == Guards():
-            return Judge(policy)
-        from agent_gate.resolve.surroundings import look_around, real_directory
-
-        real = real_directory(working_dir or None)
-        own = self.own_files(real).now()
-        return Judge(policy, look_around(policy, real, protected=own.unwritten, secret=own.secret))
+        return Targets(self._path)
 
     def _file(self) -> Policy:
         if self._of_file is None:
@@ -107,7 +86,7 @@ class Judges:
 
 
 def answer(judges: Judges, wish: Wish) -> Checked:
-    """What the gate would say; a policy that is not one, or a directory that is not there, denies."""
+    """Say what the gate would; a policy that is not one, or a directory that is not there, denies."""
     try:
         if wish.working_dir and not Path(wish.working_dir).is_dir():
             return refused(Problem(2002, f"working_dir `{wish.working_dir}` is not a directory", stage="admit"))
@@ -129,14 +108,11 @@ def answer(judges: Judges, wish: Wish) -> Checked:
 
 
 def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Json]], Looked] | None:
-    """How to find what a guarded call would touch; where its section is missing, there is no need to."""
-    if wish.tool not in GUARDED or getattr(judge.policy.guards, wish.tool.replace(".", "_")) is None:
+    """Return what finds the targets of a guarded call; where its section is missing, there is no need to."""
+    known = BUILTIN.get(wish.tool)
+    if known is None or not known.signed_when_bound or judge.policy.guards.of(wish.tool) is None:
         return None
-    from agent_gate.resolve.paths import PathResolver
-
-    working_dir = judge.surroundings.working_dir
-    resolver = PathResolver(working_dir, judges.own_files(working_dir))
-    return lambda args: _targets(wish.tool, args, judge, resolver, working_dir, resolve=wish.resolve)
+    return judges.targets.look(wish.tool, judge, resolve=wish.resolve)
 
 
 def refused(problem: Problem) -> Checked:
@@ -239,61 +215,3 @@ def to_json(checked: Checked, wish: Wish, line: int | None = None) -> dict[str, 
 def _met(met: Met) -> dict[str, Any]:
     name = "alias" if met.is_alias else "signature"
     return {name: met.name, "rules": [{"pattern": rule.pattern, "action": rule.action} for rule in met.rules]}
-
-
-def _targets(
-    tool: str, args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str, *, resolve: bool
-) -> Looked:
-    """Signatures, resources and facts of a call that is judged and not made; names are looked up only on request."""
-    if tool == "http.get":
-        return _fetch(args, resolve=resolve)
-    if tool == "shell.run":
-        return _command(args, judge, resolver, working_dir)
-    return _file(tool, args, resolver)
-
-
-def _file(tool: str, args: Mapping[str, Json], resolver: PathResolver) -> Looked:
-    from agent_gate.services.filesystem import bind_for_check
-
-    binding = bind_for_check(tool, args, resolver)
-    return Looked(binding.signatures, binding.resources, binding.found)
-
-
-def _fetch(args: Mapping[str, Json], *, resolve: bool) -> Looked:
-    from agent_gate.policy.guards.fetches import found, read_fetch
-
-    fetch = read_fetch(args)
-    if not resolve or fetch.url.is_address:
-        return Looked(fetch.signatures, fetch.resources)
-    import asyncio
-
-    from agent_gate.resolve.names import SystemResolver, addresses_of
-
-    def look_up() -> Mapping[str, Json]:
-        return found(asyncio.run(addresses_of(fetch.url.host, SystemResolver())))
-
-    return Looked(fetch.signatures, fetch.resources, look_further=look_up)
-
-
-def _command(args: Mapping[str, Json], judge: Judge, resolver: PathResolver, working_dir: str) -> Looked:
-    from agent_gate.services.shell.layering import writes_of
-    from agent_gate.services.shell.looking import look as look_at_command
-
-    policy = judge.policy
-    looked = look_at_command(args, policy, resolver, working_dir, judge.surroundings)
-    looked.release()
-    section = policy.guards.shell_run
-    writes = writes_of(policy, looked.use)
-    resources = {**looked.resources, "writes": writes, "sandbox": _sandbox(section.sandbox if section else "off")}
-    return Looked((looked.signature,), resources, looked.found, looked.aliases)
-
-
-@lru_cache
-def _sandbox(setting: str) -> str:
-    import asyncio
-
-    from agent_gate.policy.guards.commands import NO_SANDBOX
-    from agent_gate.sandbox.choice import Choice
-
-    picked = asyncio.run(Choice().pick(setting))
-    return picked.name if picked is not None else NO_SANDBOX

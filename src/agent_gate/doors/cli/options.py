@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from agent_gate.doors.cli.ledger_path import DB_VARIABLE
-from agent_gate.model.ledger_names import DEFAULT_LEDGER
+from agent_gate.model.ledger_names import DEFAULT_LEDGER, LEDGER_VARIABLE
 
 if TYPE_CHECKING:
     from typer._click import Context
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar=DB_VARIABLE, help="The ledger.")]
+Db = Annotated[str, typer.Option("--db", metavar="PATH", envvar=LEDGER_VARIABLE, help="The ledger.")]
 Project = Annotated[str, typer.Option("--project", metavar="NAME", help="The project.")]
 PolicyPath = Annotated[Path, typer.Option("-p", "--policy", metavar="FILE", help="The policy.")]
 ServicesOf = Annotated[

@@ -12,8 +12,7 @@ import typer
 
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import reading, writing
+from agent_gate.doors.cli.ledgers import existing_database, reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.cli.terminal import person_name
 from agent_gate.doors.codes import Exit

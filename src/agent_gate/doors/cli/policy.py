@@ -12,8 +12,7 @@ from agent_gate.config import load_policy
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import reading
+from agent_gate.doors.cli.ledgers import existing_database, reading
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
 from agent_gate.doors.codes import Exit
 from agent_gate.history.own_files import own_files

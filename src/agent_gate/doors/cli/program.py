@@ -37,9 +37,10 @@ def _invoke(args: Sequence[str]) -> int:
 
 
 def _invoke_by_typer(args: Sequence[str]) -> int:
-    from typer import Abort, TyperException
+    # For speed: see `fast_path`.
+    from typer import Abort, TyperException  # noqa: PLC0415
 
-    from agent_gate.doors.cli.tree import root
+    from agent_gate.doors.cli.tree import root  # noqa: PLC0415
 
     try:
         result = root().main(list(args), prog_name=NAME, standalone_mode=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -10,6 +12,8 @@ from rich.progress_bar import ProgressBar as Bar
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
+
+from agent_gate.doors.cli import screen
 
 BAR_WIDTH = 40
 FRAMES_PER_SECOND = 8
@@ -26,6 +30,11 @@ class ProgressBar:
         self._spinner = Spinner("dots")
         self._console = console
         self._live: Live | None = None
+
+    @classmethod
+    def on_stdout(cls, name: str, steps: int) -> Self:
+        console = Console(file=sys.stdout, no_color=not screen.has_colour(sys.stdout), highlight=False)
+        return cls(console, name, steps)
 
     def start(self) -> None:
         """Below whatever is on the screen now: what was drawn before is gone, and what was said since stays."""

@@ -176,7 +176,7 @@ def in_part(asked: Asked, columns: int | None, rest: str) -> list[str]:
 
 
 def in_short(asked: Asked, columns: int, rows_max: int) -> list[str]:
-    """Who asks for what, once more, below the rest of a long question."""
+    """Draw who asks for what once more, below the rest of a long question."""
     told = [("", [shortened(signature)]) for signature in asked.signatures[:SIGNATURES_IN_A_LINE_MAX]]
     rows = list(framed(asked.title, [Section("", told)], columns))
     if len(rows) < rows_max and len(told) == len(asked.signatures):

@@ -19,7 +19,7 @@ from typing import Any, Self
 from agent_gate import Agent, Outcome, load_plan, load_policy, open_gate, run_plan
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.calling import opened_with
-from agent_gate.doors.cli.ledger_path import database_path
+from agent_gate.doors.cli.ledgers import database_path
 from agent_gate.doors.cli.live import live
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
 from agent_gate.doors.codes import Exit, exit_of_outcome, exit_of_problem

@@ -18,10 +18,11 @@ import typer
 
 from agent_gate.doors.cli import faults, screen
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.ledger_path import database_path
+from agent_gate.doors.cli.ledgers import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, PolicyPath, commands, examples
 from agent_gate.doors.codes import Exit
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.ledger_names import LEDGER_VARIABLE
 from agent_gate.model.limits import MCP_WAIT_S, MCP_WAIT_S_MAX
 from agent_gate.model.tool import Json
 
@@ -140,7 +141,7 @@ def _ledger(db: str | None, config: Path | None) -> Path | None:
     """None where the configuration says it."""
     if db is None and config is not None:
         return None
-    return database_path(db or os.environ.get("AGENT_GATE_DB") or DEFAULT_DB)
+    return database_path(db or os.environ.get(LEDGER_VARIABLE) or DEFAULT_DB)
 
 
 @app.command(

@@ -41,7 +41,7 @@ LABELS = {
     "plan_hash": "plan hash",
     "policy_hash": "policy hash",
 }
-"""What is told of the run, from its plan and its row, and how it is called here."""
+"""Fields of the run that are told, from its plan and its row, and their names here."""
 
 
 @app.command(epilog=examples("agent-gate show-run 01JCZ4…", "agent-gate show-run 01JCZ4… --json"))
@@ -72,7 +72,7 @@ def show_run(
 
 
 def _ending(run: Mapping[str, Any]) -> dict[str, str]:
-    """Why the run as a whole was refused or broken off, and what would help."""
+    """Tell why the run as a whole was refused or broken off, and what would help."""
     if "error" not in run:
         return {}
     return {"why": why(Problem.from_json(run["error"])), "remedy": run["error"].get("suggestion", "")}

@@ -10,8 +10,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.calling import call_here
 from agent_gate.doors.cli.check import DEFAULT_POLICY
 from agent_gate.doors.cli.faults import UsageMistake
-from agent_gate.doors.cli.ledger_path import existing_database
-from agent_gate.doors.cli.ledgers import reading
+from agent_gate.doors.cli.ledgers import existing_database, reading
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Limit, PolicyPath, Project, commands, examples
 from agent_gate.doors.cli.outcomes import print_outcome
 from agent_gate.doors.codes import Exit, exit_of_outcome

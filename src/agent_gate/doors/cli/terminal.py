@@ -146,7 +146,7 @@ def says_yes(question: str) -> bool:
 
 
 def forget_typed() -> None:
-    """What was typed before a question was shown is no answer to it."""
+    """Drop what was typed before a question was shown: it is no answer to it."""
     termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 

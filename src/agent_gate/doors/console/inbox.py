@@ -32,6 +32,8 @@ class Item:
     question: Question
     approved_by: tuple[str, ...]
     approver: Approver
+    once_only: str
+    """The reason why a yes is for this one call alone; empty where it may be given for later ones too."""
 
     @property
     def call_id(self) -> str:
@@ -46,7 +48,7 @@ class Item:
 
     @property
     def can_be_granted(self) -> bool:
-        return not self.question.ungranted
+        return not self.once_only
 
     @property
     def arguments(self) -> list[Argument]:
@@ -79,10 +81,10 @@ async def try_it(visit: Visit) -> Response:
 
 async def _page(visit: Visit, wanted: str, *, try_it: bool = False) -> Response:
     found = await visit.console.read(inbox.first_questions, visit.context.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
-    queue = [Item(question, approved_by, visit.approver) for question, approved_by in found]
+    queue = [_item(visit, question, approved_by) for question, approved_by in found]
     in_view = wanted or next((item.call_id for item in queue if item.obstacle is None), "") or _first(queue)
     opened = await visit.context.approvals.question(in_view) if in_view else None
-    detail = await _detail(visit, _item(opened, visit.approver), try_it) if opened else None
+    detail = await _detail(visit, _item(visit, opened.question, opened.approved_by), try_it) if opened else None
     ended = "" if opened else wanted
     return await visit.page(
         "inbox.html",
@@ -102,8 +104,8 @@ def _first(queue: list[Item]) -> str:
     return queue[0].call_id if queue else ""
 
 
-def _item(opened: OpenQuestion, approver: Approver) -> Item:
-    return Item(opened.question, opened.approved_by, approver)
+def _item(visit: Visit, question: Question, approved_by: tuple[str, ...]) -> Item:
+    return Item(question, approved_by, visit.approver, visit.context.approvals.why_once_only(question))
 
 
 async def _detail(visit: Visit, item: Item, try_it: bool) -> Detail:
@@ -165,7 +167,7 @@ def _said(verb: str, opened: OpenQuestion, terms: GrantTerms) -> str:
 async def _after(visit: Visit, call_id: str) -> str:
     """The question that is shown once this one is answered: the next that this person may answer."""
     found = await visit.console.read(inbox.first_questions, visit.context.gate.clock, CONSOLE_QUESTIONS_SHOWN_MAX)
-    items = [Item(question, approved_by, visit.approver) for question, approved_by in found]
+    items = [_item(visit, question, approved_by) for question, approved_by in found]
     place = next((number for number, item in enumerate(items) if item.call_id == call_id), 0)
     others = [item for item in items[place:] + items[:place] if item.call_id != call_id]
     chosen = next((item for item in others if item.obstacle is None), None)

@@ -9,8 +9,6 @@ from agent_gate.model.tool import Effect, Risk, ToolDeclaration
 
 GATE_RESULT = "gate_result"
 """The tool that the door itself offers: what became of a call."""
-_CLOSED_WORLDS = ("fs.", "gate.", "ha_")
-"""Tools whose effects end at things that the gate's owner owns."""
 
 RESULT_TOOL = Tool(
     name=GATE_RESULT,
@@ -45,5 +43,5 @@ def _annotations(tool: ToolDeclaration) -> ToolAnnotations:
         read_only_hint=reads,
         destructive_hint=tool.effect is Effect.WRITE and tool.risk is not Risk.LOW,
         idempotent_hint=reads,
-        open_world_hint=tool.effect is not Effect.NONE and not tool.name.startswith(_CLOSED_WORLDS),
+        open_world_hint=tool.effect is not Effect.NONE and not tool.closed_world,
     )

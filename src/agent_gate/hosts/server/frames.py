@@ -1,7 +1,7 @@
 """Frames of RFC 6455 in the one form that nearly all of them have: a text in one piece, from an agent or for it.
 
-For speed, decision 0013: the library reads and writes every form, and takes a tenth of the server's work for a call
-with it. Whatever is not plain here is left to it.
+For speed, decision 0013: the library reads and writes every form, and takes a tenth of the server's time for a call.
+Whatever is not plain here is left to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def text_frame(text: bytes) -> bytes:
 
 
 def text_in(data: bytes) -> bytes | None:
-    """Return the text of one whole frame of less than 64 KB, masked as an agent must; None where it is none."""
+    """Return the text where the data is one whole frame of less than 64 KB, masked as an agent must; else None."""
     if len(data) <= 2 + _MASK_BYTES or data[0] != _TEXT:
         return None
     size, begin = data[1] - _MASKED, 2

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from agent_gate.ledger.sqlite.files import LedgerFiles, open_private, sync_directory
+from agent_gate.ledger.files import LedgerFiles, open_private, sync_directory
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import StorageError

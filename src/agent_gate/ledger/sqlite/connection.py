@@ -8,12 +8,23 @@ from pathlib import Path
 
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import BUSY_TIMEOUT_S
+from agent_gate.ports.examining import Unreadable
 
 OLDEST = (3, 38, 0)
 """The first SQLite with the JSON operators that the views use."""
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file raises; the second where SQLite's own message quotes the damage."""
+
+
+class readable:
+    """What SQLite cannot read, or a value that it cannot hold, is a fault with a code."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, UNREADABLE):
+            raise Unreadable(error) from error
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:

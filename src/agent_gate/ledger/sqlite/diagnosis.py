@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.files import BEGIN_ANEW, LedgerFiles
 from agent_gate.ledger.sqlite.connection import OLDEST, connect
-from agent_gate.ledger.sqlite.files import BEGIN_ANEW, LedgerFiles
 from agent_gate.ledger.sqlite.locks import is_gone
 from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.sqlite.trust import check_against_anchor, was_deleted

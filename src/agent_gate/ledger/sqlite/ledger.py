@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import backing, side_tables
 from agent_gate.ledger.sqlite.changes import counters
 from agent_gate.ledger.sqlite.clock_watch import ClockWatch
 from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.group import SELECT_HEAD
 from agent_gate.ledger.sqlite.locks import InstanceLock, ProjectLocks, WriterLock, is_gone, remove_locks_of_the_gone
 from agent_gate.ledger.sqlite.migrate import refuse_what_is_not_ours, upgrade
@@ -52,7 +52,7 @@ from agent_gate.model.work import (
     SetStatus,
     Work,
 )
-from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures
+from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures, Turn
 
 Found = TypeVar("Found")
 
@@ -170,21 +170,20 @@ class SqliteLedger(DocumentDatabase):
     def lock_project(self, project: str) -> AbstractAsyncContextManager[None]:
         return self._project_locks.held(project)
 
-    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[ProjectState]:
-        return self._turns.taken(project, alone=alone)
+    def turn(self, project: str, *, alone: bool = False) -> AbstractAsyncContextManager[Turn]:
+        return self._turns.taken(project, self.commit, alone=alone)
 
     async def effective_status(self, project: str) -> str | None:
+        known = self._effective.get(project)
+        if known is not None and time.monotonic() < known[0]:
+            return known[1]
         gate, status = await self.status(GATE_PROJECT), await self.status(project)
         if status is None:
             return "paused" if gate == "paused" else None
         effective = "paused" if gate == "paused" else status
-        known = [self._statuses[one][0] for one in (GATE_PROJECT, project) if one in self._statuses]
-        self._effective[project] = min(known), effective
+        until = [self._statuses[one][0] for one in (GATE_PROJECT, project) if one in self._statuses]
+        self._effective[project] = min(until), effective
         return effective
-
-    def known_effective_status(self, project: str) -> str | None:
-        known = self._effective.get(project)
-        return known[1] if known is not None and time.monotonic() < known[0] else None
 
     async def status(self, project: str) -> str | None:
         known = self._statuses.get(project)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from agent_gate.ledger.sqlite.files import LedgerFiles, open_private
+from agent_gate.ledger.files import LedgerFiles, open_private
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import LOCK_WAIT_S
 

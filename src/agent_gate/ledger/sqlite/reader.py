@@ -11,18 +11,17 @@ from typing import Any
 
 import orjson
 
-from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
+from agent_gate.ledger.sqlite.connection import UNREADABLE, connect, readable
 from agent_gate.ledger.sqlite.deadlines import OPEN, values_of
-from agent_gate.ledger.sqlite.files import place_of
 from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
+from agent_gate.ledger.sqlite.open_files import place_of
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of
-from agent_gate.ledger.sqlite.tables import SqliteTables
 from agent_gate.model.approval import question_of
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import iso
 from agent_gate.ports import Clock
-from agent_gate.ports.examining import Unreadable
+from agent_gate.ports.examining import StoredTables
 from agent_gate.ports.reading import (
     ALL_ENTRIES,
     ChangeRow,
@@ -35,7 +34,7 @@ from agent_gate.ports.reading import (
     Totals,
 )
 
-_STEPS_BETWEEN_LOOKS = 10_000
+STEPS_BETWEEN_LOOKS = 10_000
 """Of SQLite's machine: well under a millisecond."""
 _NO_LIMIT = -1
 
@@ -56,7 +55,7 @@ _WITHOUT = _RUN.format(documents="NULL, NULL")
 _BEGAN = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
 
 
-def open_reader(path: Path | str) -> SqliteReader:
+def open_reader(path: Path | str, steps_between_looks: int = STEPS_BETWEEN_LOOKS) -> SqliteReader:
     """A handle that can only read; raises 5001 where there is no ledger of this release's schema."""
     path = Path(path)
     if not path.is_file():
@@ -70,7 +69,7 @@ def open_reader(path: Path | str) -> SqliteReader:
     except BaseException:
         connection.close()
         raise
-    return SqliteReader(connection, path)
+    return SqliteReader(connection, path, steps_between_looks)
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
@@ -94,10 +93,19 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
 class SqliteReader:
     """Fills the port `Reader`."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path | None = None) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path | None = None, steps_between_looks: int = STEPS_BETWEEN_LOOKS
+    ) -> None:
         self.connection = connection
-        self.tables = SqliteTables(connection)
         self._path, self._place = path, path and place_of(path)
+        self._steps_between_looks = steps_between_looks
+
+    @property
+    def tables(self) -> StoredTables:
+        # Commands that only look back start without what verification needs.
+        from agent_gate.ledger.sqlite.tables import SqliteTables  # noqa: PLC0415
+
+        return SqliteTables(self.connection)
 
     def close(self) -> None:
         self.connection.close()
@@ -107,7 +115,7 @@ class SqliteReader:
 
     def give_up_at(self, moment: float | None) -> None:
         late = None if moment is None else lambda: time.monotonic() > moment
-        self.connection.set_progress_handler(late, _STEPS_BETWEEN_LOOKS)
+        self.connection.set_progress_handler(late, self._steps_between_looks)
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -281,10 +289,8 @@ class SqliteReader:
 
     def rows(self, sql: str, *values: object) -> Iterator[Any]:
         """The rows of one question, as they come; what SQLite cannot read is a fault with a code."""
-        try:
+        with readable():
             yield from self.connection.execute(sql, values)
-        except UNREADABLE as error:
-            raise Unreadable(error) from error
 
     def row(self, sql: str, *values: object) -> Any:
         """The first row, or None."""

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.abandoned import abandoned_questions
 from agent_gate.ledger.sqlite.broken_off import how_it_ended
-from agent_gate.ledger.sqlite.files import LedgerFiles
 from agent_gate.ledger.sqlite.locks import is_gone
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind

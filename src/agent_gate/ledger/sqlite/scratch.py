@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agent_gate.ledger.sqlite.changes.counters import count, forget_quotas
+from agent_gate.ledger.sqlite.connection import readable
 from agent_gate.ports.examining import Row
 
 _TABLES = (
@@ -33,35 +34,41 @@ class SqliteScratch:
         self._connection.close()
 
     def note_erased(self, project: object, seq: object, calls: Iterable[object]) -> None:
-        self._connection.executemany(
-            "INSERT INTO erased VALUES (?, ?, ?)"
-            " ON CONFLICT (project, call_id) DO UPDATE SET seq = max(seq, excluded.seq)",
-            ((project, call_id, seq) for call_id in calls),
-        )
+        with readable():
+            self._connection.executemany(
+                "INSERT INTO erased VALUES (?, ?, ?)"
+                " ON CONFLICT (project, call_id) DO UPDATE SET seq = max(seq, excluded.seq)",
+                ((project, call_id, seq) for call_id in calls),
+            )
 
     def is_erased_after(self, project: str, call_id: str, seq: int) -> bool:
-        found = self._connection.execute(
-            "SELECT 1 FROM erased WHERE project = ? AND call_id = ? AND seq > ?", (project, call_id, seq)
-        )
-        return found.fetchone() is not None
+        with readable():
+            found = self._connection.execute(
+                "SELECT 1 FROM erased WHERE project = ? AND call_id = ? AND seq > ?", (project, call_id, seq)
+            )
+            return found.fetchone() is not None
 
     def count(self, project: str, scope: str, bucket: int, amount: float, window: int) -> None:
-        count(self._connection, project, scope, bucket, amount, window)
+        with readable():
+            count(self._connection, project, scope, bucket, amount, window)
 
     def forget_quotas(self, project: str, run_id: str) -> None:
-        forget_quotas(self._connection, project, run_id)
+        with readable():
+            forget_quotas(self._connection, project, run_id)
 
     def begin_counters(self, project: str | None, rows: Sequence[Sequence[Any]]) -> None:
         wanted, values = ("", ()) if project is None else (" WHERE project = ?", (project,))
-        self._connection.execute(f"DELETE FROM counters{wanted}", values)  # noqa: S608
-        self._connection.executemany("INSERT INTO counters VALUES (?, ?, ?, ?)", rows)
+        with readable():
+            self._connection.execute(f"DELETE FROM counters{wanted}", values)  # noqa: S608
+            self._connection.executemany("INSERT INTO counters VALUES (?, ?, ?, ?)", rows)
 
     def note_refusals(self, rows: Iterable[Row]) -> None:
-        self._connection.executemany(
-            "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (project, signature)"
-            " DO UPDATE SET at = excluded.at, call_id = excluded.call_id",
-            rows,
-        )
+        with readable():
+            self._connection.executemany(
+                "INSERT INTO refusals VALUES (?, ?, ?, ?) ON CONFLICT (project, signature)"
+                " DO UPDATE SET at = excluded.at, call_id = excluded.call_id",
+                rows,
+            )
 
     def rows(self, table: str) -> Iterator[Row]:
         return self._connection.execute(_IN_ORDER[table])

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_gate.ledger.sqlite import backing
-from agent_gate.ledger.sqlite.connection import UNREADABLE
+from agent_gate.ledger.sqlite.connection import readable
 from agent_gate.ledger.sqlite.migrate import HEADS, named, revisions
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.ledger.sqlite.schema import differences
 from agent_gate.ledger.sqlite.scratch import SqliteScratch
 from agent_gate.ledger.sqlite.side_tables import GRANT_COLUMNS, grant_of
 from agent_gate.model.grant import Grant
-from agent_gate.ports.examining import COLUMNS, EntryPlace, Row, Unreadable
+from agent_gate.ports.examining import COLUMNS, EntryPlace, Row
 
 _OWN_BODIES = ENTRY_COLUMNS.replace("body,", "CASE WHEN run_id = :run THEN body END,", 1)
 _LAST_ID = (1 << 63) - 1
@@ -32,11 +32,9 @@ class SqliteTables:
         self._connection = connection
 
     def schema_findings(self) -> Iterator[str]:
-        try:
+        with readable():
             yield from sorted(differences(self._connection))
             found = revisions(self._connection)
-        except UNREADABLE as error:
-            raise Unreadable(error) from error
         if found != HEADS:
             yield f"its schema says that it is {named(found)}, and ours is {named(HEADS)}"
 
@@ -132,13 +130,16 @@ class SqliteTables:
             yield grant_of(row), revoked_at
 
     def grant_status(self, grant: Grant) -> tuple[int, str | None] | None:
-        return backing.status_of(self._connection, grant)
+        with readable():
+            return backing.status_of(self._connection, grant)
 
     def is_as_put(self, call_id: str) -> bool:
-        return backing.is_as_put(self._connection, call_id)
+        with readable():
+            return backing.is_as_put(self._connection, call_id)
 
     def answers(self, call_id: str, nonce: str, required: int) -> tuple[str | None, tuple[str, ...]]:
-        return backing.answers(self._connection, call_id, nonce, required)
+        with readable():
+            return backing.answers(self._connection, call_id, nonce, required)
 
     def snapshots_with_calls(self) -> Iterator[Row]:
         return self._rows(
@@ -163,16 +164,12 @@ class SqliteTables:
         return SqliteScratch()
 
     def _rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> Iterator[Any]:
-        try:
+        with readable():
             yield from self._connection.execute(sql, values)
-        except UNREADABLE as error:
-            raise Unreadable(error) from error
 
     def _row(self, sql: str, values: Sequence[object]) -> Row | None:
-        try:
+        with readable():
             found: Row | None = self._connection.execute(sql, values).fetchone()
-        except UNREADABLE as error:
-            raise Unreadable(error) from error
         return found
 
     def _value(self, sql: str, values: Sequence[object]) -> Any:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agent_gate.ledger import anchor
 from agent_gate.ledger.anchor import AnchorKey
+from agent_gate.ledger.files import BEGIN_ANEW, LedgerFiles, sync_directory
 from agent_gate.ledger.sqlite.connection import UNREADABLE
-from agent_gate.ledger.sqlite.files import BEGIN_ANEW, LedgerFiles, sync_directory
 from agent_gate.model.errors import StorageError
 from agent_gate.ports.examining import Heads
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -92,6 +92,25 @@ class _Place:
                 raise self.refusal
 
 
+class _Turn:
+    """One task's turn, until it commits something or its block ends."""
+
+    def __init__(self, place: _Place, state: ProjectState, commit: Callable[[Work], Awaitable[Committed]]) -> None:
+        self.state = state
+        self._place, self._commit = place, commit
+        self._is_over = False
+
+    def commit(self, work: Work) -> Awaitable[Committed]:
+        committing = self._commit(work)
+        self.pass_on()
+        return committing
+
+    def pass_on(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._place.free.set()
+
+
 class Turns:
     def __init__(self, locks: ProjectLocks, current: Callable[[str], ProjectState]) -> None:
         """`current` reads a project's state as it was last committed."""
@@ -99,8 +118,10 @@ class Turns:
         self._places: dict[str, _Place] = {}
 
     @asynccontextmanager
-    async def taken(self, project: str, *, alone: bool) -> AsyncIterator[ProjectState]:
-        """The state that work stands on that is committed meanwhile; `alone`: on one that is itself committed."""
+    async def taken(
+        self, project: str, commit: Callable[[Work], Awaitable[Committed]], *, alone: bool
+    ) -> AsyncIterator[_Turn]:
+        """One turn; `alone`: on a state that is itself committed."""
         place = self._places.setdefault(project, _Place())
         place.visitors += 1
         try:
@@ -112,9 +133,14 @@ class Turns:
                     self._end(place)
                 if place.series is None:
                     place.series = await self._begun(project, place)
-                yield place.series.state
-            finally:
+            except BaseException:
                 place.free.set()
+                raise
+            turn = _Turn(place, place.series.state, commit)
+            try:
+                yield turn
+            finally:
+                turn.pass_on()
         finally:
             place.visitors -= 1
             self._end_if_idle(project, place)

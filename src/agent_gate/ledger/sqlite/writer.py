@@ -17,9 +17,10 @@ from functools import partial
 from msgspec import Struct
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey
+from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.connection import connect
-from agent_gate.ledger.sqlite.files import Gone, LedgerFiles, OpenFiles
 from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.open_files import Gone, OpenFiles
 from agent_gate.ledger.sqlite.transaction import Result, transact
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_heads
 from agent_gate.model.committed import Committed

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
 from agent_gate.model.call import BoundCall, Facts
 from agent_gate.model.policy import Policy
-from agent_gate.policy.guards.paths import FileGuard, PathRules, RevertGuard
+from agent_gate.model.tool import ToolDeclaration
+from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.surroundings import Surroundings
-from agent_gate.policy.layers import Answer
+from agent_gate.policy.layers import Answer, deny
 
-__all__ = ["GUARDED", "Guard", "Surroundings", "build_guards"]
-
-GUARDED: Mapping[str, str] = {
-    "fs.read": 'tools: {fs.read: {allow_paths: ["./**"]}}',
-    "fs.write": 'tools: {fs.write: {allow_paths: ["./out/**"]}}',
-    "http.get": "tools: {http.get: {allow_domains: [api.example.com]}}",
-    "shell.run": "tools: {shell.run: {allow_executables: [git, ls]}}",
-}
-"""The tools that nothing but a section under `tools:` can grant, each with a section as people would write it."""
+__all__ = ["Guard", "GuardContext", "Surroundings", "guard_of"]
 
 Guard: TypeAlias = Callable[[BoundCall, Facts], Answer]
 """Its reason says allow where it passed, deny with a code where it did not, and ask where the policy would rather."""
 
 
-def build_guards(policy: Policy, surroundings: Surroundings) -> Mapping[str, Guard]:
-    """A guard for each guarded tool that has a section under `tools:`, and one for reverts, which make their calls."""
-    guards: dict[str, Guard] = {}
-    files: dict[str, PathRules] = {}
-    for tool, section in (("fs.read", policy.guards.fs_read), ("fs.write", policy.guards.fs_write)):
-        if section is not None:
-            files[tool] = PathRules(tool, section, policy, surroundings)
-            guards[tool] = FileGuard(files[tool])
-    if policy.guards.http_get is not None:
-        from agent_gate.policy.guards.domains import UrlJudge  # noqa: PLC0415 -- 8 ms that few policies need
+class GuardContext:
+    """Everything that guards of one policy go by, beside their own sections."""
 
-        guards["http.get"] = UrlJudge(policy.guards.http_get)
-    if policy.guards.shell_run is not None:
-        from agent_gate.policy.guards.commands import CommandRules  # noqa: PLC0415  # what most policies do not need
+    def __init__(self, policy: Policy, surroundings: Surroundings) -> None:
+        self.policy, self.surroundings = policy, surroundings
+        self._files: dict[str, PathRules] = {}
 
-        guards["shell.run"] = CommandRules(policy.guards.shell_run, files.get("fs.read"))
-    guards["gate.revert"] = RevertGuard(files.get("fs.write"))
-    return guards
+    def files(self, tool: str) -> PathRules | None:
+        """The rules of `fs.read` or `fs.write`, compiled once; None where the policy has no section for it."""
+        section = self.policy.guards.of(tool)
+        if section is not None and tool not in self._files:
+            self._files[tool] = PathRules(tool, section, self.policy, self.surroundings)
+        return self._files.get(tool)
+
+
+def guard_of(tool: ToolDeclaration, context: GuardContext) -> Guard | None:
+    """The guard that a tool brings, with its section of the policy; without one that it needs, it denies."""
+    if tool.guard is None:
+        return None
+    section, given = tool.guard.section, context.policy.guards.of(tool.name)
+    if section is not None and section.is_needed and given is None:
+        return _denied_without_section(tool.name, section.example)
+    return tool.guard.build(given, context)
+
+
+def _denied_without_section(tool: str, example: str) -> Guard:
+    suggestion = f"add one: {example}" if example else "add one"
+    answer = deny("guard", 1001, f"`{tool}` has no section under tools: in the policy", suggestion)
+    return lambda _, __: answer

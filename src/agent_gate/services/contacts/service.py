@@ -28,7 +28,6 @@ class ContactsService:
     """No tool reaches these values; the record says who set which key, and never what it holds."""
 
     name = "contacts"
-    dependencies: Sequence[str] = ()
 
     def __init__(self, ledger: Ledger, secret: bytes, clock: Clock, ids: Ids) -> None:
         """The secret is the ledger's own, from its 0600 key file; the key of the seal is derived from it."""
@@ -78,15 +77,8 @@ class ContactsService:
     def tools(self) -> Sequence[ToolDeclaration]:
         return ()
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`contacts` has no tool `{tool_name}`", code=2001)
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
 
 def check_key(key: str) -> None:

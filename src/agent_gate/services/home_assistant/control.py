@@ -9,13 +9,10 @@ from dataclasses import dataclass
 
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
-from agent_gate.model.home_assistant import HA_ACTIVATE_SCENE, HA_CALL_SERVICE, HA_FIRE_EVENT
 from agent_gate.model.limits import HOME_SERVICE_S, HOME_SETTLED_S
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.ha_fields import ALL
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.signature_ha import scene_call
 from agent_gate.ports import Binding, Clock, Moved, RegisteredTool
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.commands import SendCommand
@@ -26,6 +23,9 @@ from agent_gate.services.home_assistant.probing import binding_of_unknown
 from agent_gate.services.home_assistant.targets import Reach, reach_of
 from agent_gate.services.home_assistant.undo import Undo, kept_states
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.home_assistant.declarations import HA_ACTIVATE_SCENE, HA_CALL_SERVICE, HA_FIRE_EVENT
+from agent_gate.tools.home_assistant.fields import ALL
+from agent_gate.tools.home_assistant.signatures import scene_call
 
 SERVICE = "home_assistant"
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
-from agent_gate.model.home_assistant import HA_FIRE_EVENT
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
 from agent_gate.ports import Binding, Recorded
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
+from agent_gate.tools.home_assistant.declarations import HA_FIRE_EVENT
 
 _GONE_BY = re.compile(
     r"state_(changed|reported)|.*_(updated|reloaded)|homeassistant_.*|component_loaded|call_service|service_.*"

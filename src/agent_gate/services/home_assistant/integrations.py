@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.signature_ha import ServiceCall, is_entity_domain
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.selectors import says_whom
 from agent_gate.services.home_assistant.unknown import places_unknown
+from agent_gate.tools.home_assistant.signatures import ServiceCall, is_entity_domain
 
 _ONLY_TELL = ("binary_sensor", "event", "sensor")
 """Domains whose entities nothing acts on; most homes have more of them than of all others."""

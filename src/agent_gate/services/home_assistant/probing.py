@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.errors import ToolError
-from agent_gate.model.home_assistant import HA_CALL_SERVICE
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.signature_ha import ServiceCall, aliases_of_service, named_in
 from agent_gate.ports import Binding, Clock
+from agent_gate.tools.home_assistant.declarations import HA_CALL_SERVICE
+from agent_gate.tools.home_assistant.signatures import ServiceCall, aliases_of_service, named_in
 
 
 def binding_of_unknown(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from agent_gate.model import home_assistant as declared
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
@@ -16,6 +15,7 @@ from agent_gate.services.home_assistant.listing import READ_ALIAS, IsWithheld, L
 from agent_gate.services.home_assistant.statistics import Statistics
 from agent_gate.services.home_assistant.unknown import Unknown
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.home_assistant import declarations as declared
 
 SERVICE = "home_assistant"
 Answer = Callable[[Mapping[str, Json]], Awaitable[Json]]

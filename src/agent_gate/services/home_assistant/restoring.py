@@ -11,12 +11,12 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_SERVICE_S
 from agent_gate.model.tool import Json
-from agent_gate.policy.signature_ha import ServiceCall
 from agent_gate.ports import Moved
 from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused, Unreachable
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import INVERSE, NOT_BY_SCENE, Moment
+from agent_gate.tools.home_assistant.signatures import ServiceCall
 
 
 @dataclass(frozen=True, slots=True)

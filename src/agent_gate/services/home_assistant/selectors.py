@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent_gate.model.tool import Json
-from agent_gate.policy.ha_fields import CONFIG_ENTRY, ENTITY, GROUPED, TARGET, Field
 from agent_gate.services.home_assistant.things import ServiceInfo
+from agent_gate.tools.home_assistant.fields import CONFIG_ENTRY, ENTITY, GROUPED, TARGET, Field
 
 _KINDS = {
     "area": "area_id",

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
-from agent_gate.model.home_assistant import HA_CALL_SERVICE, HOME_ASSISTANT_TOOLS, ToolMeta
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports import Clock, Ids, Ledger, RegisteredTool
 from agent_gate.services.home_assistant.client import HomeClient
@@ -20,6 +19,7 @@ from agent_gate.services.home_assistant.faults import AuthRefused
 from agent_gate.services.home_assistant.health import HomeHealth
 from agent_gate.services.home_assistant.queries import SERVICE, answers, query_tools
 from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
+from agent_gate.tools.home_assistant.declarations import HA_CALL_SERVICE, HOME_ASSISTANT_TOOLS, ToolMeta
 
 
 class HomeAssistantService:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent_gate.model.errors import ToolError
-from agent_gate.model.home_assistant import PERIODS
 from agent_gate.model.limits import HOME_STATISTIC_ROWS_ASKED_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
@@ -14,6 +13,7 @@ from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.moments import window_of
 from agent_gate.services.home_assistant.unknown import unknown_statistic
+from agent_gate.tools.home_assistant.declarations import PERIODS
 
 _PERIODS_S: Mapping[str, float] = dict(zip(PERIODS, (300, 3_600, 86_400, 604_800, 2_592_000), strict=True))
 FIGURES = ("mean", "min", "max", "sum", "state")

@@ -11,13 +11,19 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
-from agent_gate.policy.ha_fields import ALL, CONFIG_ENTRY, DOMAIN, GLOB, INDIRECT_TARGETS
-from agent_gate.policy.signature_ha import Named, ServiceCall, aliases_of_service, is_entity_domain, named_in
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.integrations import aliases_of_integration
 from agent_gate.services.home_assistant.selectors import fields_of
 from agent_gate.services.home_assistant.unknown import places_unknown, shown, unknown_entity
 from agent_gate.services.home_assistant.unknown_targets import unknown_place, unknown_service
+from agent_gate.tools.home_assistant.fields import ALL, CONFIG_ENTRY, DOMAIN, GLOB, INDIRECT_TARGETS
+from agent_gate.tools.home_assistant.signatures import (
+    Named,
+    ServiceCall,
+    aliases_of_service,
+    is_entity_domain,
+    named_in,
+)
 
 TARGET_KEYS = frozenset({"entity_id", *INDIRECT_TARGETS})
 

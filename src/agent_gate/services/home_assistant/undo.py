@@ -11,7 +11,6 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.signature_ha import reaches_beyond
 from agent_gate.ports import Binding, Recorded
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.commands import SendCommand
@@ -19,6 +18,7 @@ from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.restorable import NO_STATE, RESTORABLE, Moment
 from agent_gate.services.home_assistant.restoring import Findings, Restoring, Send, sends_for
 from agent_gate.services.home_assistant.targets import Reach, is_made_of_others
+from agent_gate.tools.home_assistant.reach import reaches_beyond
 
 _SHOWN_MAX = 5
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_gate.model.builtin import HTTP_GET
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
 from agent_gate.model.limits import LOOKUP_TIMEOUT_S, SHOWN_CHARS_MAX
@@ -26,6 +25,7 @@ from agent_gate.ports import Binding, Clock, Ledger, RegisteredTool
 from agent_gate.resolve.names import Resolver, SystemResolver, addresses_of
 from agent_gate.services.http.body import readable
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.http import HTTP_GET
 
 if TYPE_CHECKING:
     from agent_gate.services.http.exchange import Network, Reply
@@ -75,7 +75,6 @@ class _Errand:
 
 class HttpService:
     name = "http"
-    dependencies: Sequence[str] = ()
 
     def __init__(
         self,
@@ -101,15 +100,8 @@ class HttpService:
     def registered_tools(self) -> Sequence[RegisteredTool]:
         return [make_registered_tool(HTTP_GET, self.name, bind=self._bind)]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs inside the gate, on addresses that were judged")
-
-    async def health_check(self) -> bool:
-        return True
-
-    async def close(self) -> None: ...
 
     async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         fetch = read_fetch(args)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.model.builtin import SHELL_RUN
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PLACE_WAIT_S, SHELL_COMMANDS_MAX, SIGNATURES_MAX
@@ -32,11 +31,11 @@ from agent_gate.services.shell.reaching import look_below
 from agent_gate.services.shell.viewing import Viewer
 from agent_gate.system.sharing import Places
 from agent_gate.toolkit import make_registered_tool
+from agent_gate.tools.shell import SHELL_RUN
 
 
 class ShellService:
     name = "shell"
-    dependencies: Sequence[str] = ()
 
     def __init__(
         self,
@@ -58,15 +57,11 @@ class ShellService:
     def registered_tools(self) -> Sequence[RegisteredTool]:
         return [make_registered_tool(SHELL_RUN, self.name, bind=self._bind, undo=self._bind_undo)]
 
-    async def start(self) -> None: ...
-
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:  # noqa: ARG002 -- the service's shape
         raise ToolError(f"`{tool_name}` runs what was judged: call it through the gate")
 
     async def health_check(self) -> bool:
         return await self._choice.pick("auto") is not None
-
-    async def close(self) -> None: ...
 
     async def _bind(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
         policy = judge.policy

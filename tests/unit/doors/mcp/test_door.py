@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,16 +16,22 @@ from mcp.shared.exceptions import MCPError
 from agent_gate import Agent, tool
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
+from agent_gate.gate.bounds import GateBounds
 from agent_gate.model.errors import ConfigError
-from tests.gates import ALLOW_ALL, ANNA, a_gate, reader, sender, soon
+from tests.gates import ALLOW_ALL, ANNA, QUICK_GATE, a_gate, reader, sender, soon
 from tests.mcp_clients import outcome_of, text_of
 
 
 @asynccontextmanager
 async def a_door(
-    directory: Path, policy: Any, *tools: Any, agent: Agent | None = None, **options: Any
+    directory: Path,
+    policy: Any,
+    *tools: Any,
+    agent: Agent | None = None,
+    gate_bounds: GateBounds = QUICK_GATE,
+    **options: Any,
 ) -> AsyncIterator[McpDoor]:
-    async with a_gate(directory, policy, *tools) as gate:
+    async with a_gate(directory, policy, *tools, gate_bounds=gate_bounds) as gate:
         yield McpDoor(Calls(gate, agent or Agent("bot"), "default", 20.0), (ANNA,), **options)
 
 
@@ -105,17 +112,16 @@ async def test_two_tools_of_one_name_keep_the_door_shut(tmp_path: Path) -> None:
 async def test_another_policy_changes_the_list_and_the_client_is_told(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: [{pattern: '*', action: allow}]")
-    with patch("agent_gate.gate.policy_watch.POLICY_POLL_INTERVAL_S", 0.005):
-        async with (
-            a_door(tmp_path, policy, poll_s=0.005) as door,
-            Client(door.server) as client,
-            door.watching(),
-            client.listen(tools_list_changed=True) as changes,
-        ):
-            before = await names(client)
-            policy.write_text("rules: [{pattern: '*', action: allow}]\ntools: {fs.read: {allow_paths: ['./**']}}")
-            await soon(anext(aiter(changes)))
-            after = await names(client)
+    async with (
+        a_door(tmp_path, policy, gate_bounds=replace(QUICK_GATE, policy_poll_s=0.005), poll_s=0.005) as door,
+        Client(door.server) as client,
+        door.watching(),
+        client.listen(tools_list_changed=True) as changes,
+    ):
+        before = await names(client)
+        policy.write_text("rules: [{pattern: '*', action: allow}]\ntools: {fs.read: {allow_paths: ['./**']}}")
+        await soon(anext(aiter(changes)))
+        after = await names(client)
     assert after - before == {"fs_read"}
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from agent_gate.doors.mcp.listing import GATE_RESULT, RESULT_TOOL, listed
 from agent_gate.doors.mcp.names import by_client_name, client_name
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Effect, Risk, ToolDeclaration
+from agent_gate.tools.catalogue import BUILTIN
 
 
 @pytest.mark.parametrize(

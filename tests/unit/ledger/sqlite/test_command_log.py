@@ -14,12 +14,12 @@ from agent_gate import Gate
 from agent_gate.history.erase import erase_call
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
-from agent_gate.model.builtin import BUILTIN
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.work import Work
+from agent_gate.tools.catalogue import BUILTIN
 from tests.gates import ASK_ALL, CountedIds, HandClock, a_gate, approve, outcome_of, pending, rows
 
 LAMP = {"domain": "light", "service": "turn_on", "entity_id": "light.kitchen", "data": {"brightness_pct": 80}}

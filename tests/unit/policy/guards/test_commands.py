@@ -11,8 +11,9 @@ from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.policy import CommandGuard, Guards, PathGuard, Policy
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.guards import Surroundings, build_guards
+from agent_gate.policy.guards import GuardContext, Surroundings, guard_of
 from agent_gate.policy.guards.commands import signature_of
+from agent_gate.tools.shell import SHELL_RUN
 
 AROUND = Surroundings("/srv/app", secret=("/srv/app/gate.db",))
 READ = PathGuard(allow_paths=("./**",), deny_paths=("**/secrets/**",))
@@ -45,10 +46,12 @@ def said(
         seen["."] = cwd, "directory"
     resources["paths"] = {word: {"path": path} for word, (path, _) in seen.items()}
     told = {"paths": {word: {"type": kind} for word, (_, kind) in seen.items()}, **(found or {})}
-    policy = Policy(guards=Guards(fs_read=read, shell_run=guard))
+    policy = Policy(guards=Guards({"fs.read": read, "shell.run": guard}))
     bound = BoundCall("", CallRequest(Agent("a"), "shell.run", args), args, args, ("s",), "", resources)
     facts = Facts(0, Mode.ASSISTED, ("operator",), False, "", found=told)
-    reason, problem = build_guards(policy, AROUND)["shell.run"](bound, facts)
+    judge = guard_of(SHELL_RUN, GuardContext(policy, AROUND))
+    assert judge is not None
+    reason, problem = judge(bound, facts)
     assert (reason.layer, reason.decision) == ("guard", Decision.DENY if problem else Decision.ALLOW)
     return str(problem) if problem else f"allow {reason.rule}"
 

@@ -10,8 +10,9 @@ from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.policy import Guards, PathGuard, Policy
 from agent_gate.model.tool import Mode
 from agent_gate.model.verdict import Decision
-from agent_gate.policy.guards import Surroundings, build_guards
+from agent_gate.policy.guards import GuardContext, Surroundings, guard_of
 from agent_gate.policy.guards.paths import PathRules
+from agent_gate.tools.catalogue import BUILTIN
 
 AROUND = Surroundings(
     "/srv/app",
@@ -227,13 +228,14 @@ def test_a_directory_that_was_agreed_to_is_opened_but_for_what_is_denied_or_hidd
 
 
 def judged(tool: str, policy: Policy, resources: dict[str, Any], found: dict[str, Any]) -> Decision | None:
-    guard = build_guards(policy, AROUND)[tool]
+    guard = guard_of(BUILTIN[tool], GuardContext(policy, AROUND))
+    assert guard is not None
     call = BoundCall("c", CallRequest(Agent("a"), tool, {}), {"path": "x"}, {}, ("s",), "h", resources)
     return guard(call, Facts(0.0, Mode.ASSISTED, (), False, "h", found=found))[0].decision
 
 
 def test_a_revert_that_writes_a_file_is_refused_what_fs_write_is_refused_and_granted_nothing() -> None:
-    policy = Policy(guards=Guards(fs_write=PathGuard(allow_paths=("./**",), deny_paths=("./no/**",))))
+    policy = Policy(guards=Guards({"fs.write": PathGuard(allow_paths=("./**",), deny_paths=("./no/**",))}))
     assert judged("gate.revert", policy, {"path": "/srv/app/a"}, FILE) is None
     assert judged("gate.revert", policy, {"path": "/srv/app/no/a"}, FILE) is Decision.DENY
     assert judged("gate.revert", policy, {"path": "/srv/app/gate.db"}, FILE) is Decision.DENY
@@ -242,12 +244,13 @@ def test_a_revert_that_writes_a_file_is_refused_what_fs_write_is_refused_and_gra
 
 
 def test_a_call_whose_path_nobody_resolved_is_denied() -> None:
-    policy = Policy(guards=Guards(fs_read=PathGuard(allow_paths=("/**",))))
+    policy = Policy(guards=Guards({"fs.read": PathGuard(allow_paths=("/**",))}))
     assert judged("fs.read", policy, {}, FILE) is Decision.DENY
     assert judged("fs.read", policy, {"path": "/srv/app/a"}, {}) is Decision.DENY
 
 
-def test_there_is_a_guard_for_each_section_and_no_other() -> None:
-    policy = Policy(guards=Guards(fs_read=PathGuard(allow_paths=("./**",))))
-    assert set(build_guards(policy, AROUND)) == {"fs.read", "gate.revert"}
+def test_a_tool_without_its_section_is_denied_and_one_without_a_guard_has_none() -> None:
+    policy = Policy(guards=Guards({"fs.read": PathGuard(allow_paths=("./**",))}))
+    assert judged("fs.write", policy, {"path": "/srv/app/a"}, FILE) is Decision.DENY
+    assert guard_of(BUILTIN["state.set"], GuardContext(policy, AROUND)) is None
     assert judged("fs.read", policy, {"path": "/srv/app/a"}, FILE) is Decision.ALLOW

@@ -20,7 +20,7 @@ HERE = "/srv/app"
 
 def specs(deny: tuple[str, ...] = (), top: str = HERE, **fields: object) -> list[str]:
     section = PathGuard(**{"allow_paths": ("./**",), "deny_paths": deny, "allow_hidden": True, **fields})  # type: ignore[arg-type]
-    found = excluded(section, Policy(guards=Guards(fs_read=section)), Surroundings(HERE), top)
+    found = excluded(section, Policy(guards=Guards({"fs.read": section})), Surroundings(HERE), top)
     assert all(spec.startswith(":(top,exclude,glob)") for spec in found)
     return [spec.removeprefix(":(top,exclude,glob)") for spec in found]
 
@@ -48,7 +48,7 @@ def test_a_pattern_is_told_as_it_is_seen_from_the_top(deny: str, expected: list[
 def test_hidden_names_and_own_files_are_left_out() -> None:
     section = PathGuard(allow_paths=("./**",))
     around = Surroundings(HERE, secret=("/srv/app/gate.db", "/srv/other.db"))
-    found = excluded(section, Policy(guards=Guards(fs_read=section)), around, HERE)
+    found = excluded(section, Policy(guards=Guards({"fs.read": section})), around, HERE)
     assert found == [f":(top,exclude,glob){glob}" for glob in (*HIDDEN, "gate.db", "gate.db/**")]
 
 
@@ -87,7 +87,7 @@ def test_git_lists_nothing_that_may_not_be_read(
 ) -> None:
     top, paths = listing
     section = PathGuard(("./**",), tuple("./" + "/".join(names) for names in deny), allow_hidden=hidden)
-    policy, around = Policy(guards=Guards(fs_read=section)), Surroundings(str(top))
+    policy, around = Policy(guards=Guards({"fs.read": section})), Surroundings(str(top))
     try:
         words = excluded(section, policy, around, str(top))
     except NotCovered:

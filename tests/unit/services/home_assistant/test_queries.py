@@ -10,13 +10,13 @@ import pytest
 
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
-from agent_gate.model.home_assistant import PERIODS
 from agent_gate.model.limits import HOME_HISTORY_ROWS_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.queries import answers
 from agent_gate.simulated_home import Running, SimulatedHome, simulated_home
 from agent_gate.simulated_home.recorder import HOUR_S, Hour
+from agent_gate.tools.home_assistant.declarations import PERIODS
 from tests.gates import NOON, HandClock, until
 
 SENSOR, LIGHT = "sensor.kitchen_temperature", "light.kitchen_lights"

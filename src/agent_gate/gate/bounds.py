@@ -1,0 +1,29 @@
+"""Times that a gate keeps to; who opens one may say others, as tests do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agent_gate.model.limits import (
+    EFFECT_TIMEOUT_S,
+    JOIN_POLL_S,
+    NOTIFY_TIMEOUT_S,
+    POLICY_POLL_INTERVAL_S,
+    REFUSAL_SUMMARY_S,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GateBounds:
+    join_poll_s: float = JOIN_POLL_S
+    """How often one who joined a call of another process looks whether it has ended."""
+    notify_timeout_s: float = NOTIFY_TIMEOUT_S
+    """How long a messenger may take to bring a question."""
+    effect_timeout_s: float = EFFECT_TIMEOUT_S
+    refusal_summary_s: float = REFUSAL_SUMMARY_S
+    """How long refusals are counted before they are written down."""
+    policy_poll_s: float = POLICY_POLL_INTERVAL_S
+    """How often the policy's file is looked at."""
+
+
+DEFAULT_BOUNDS = GateBounds()
