@@ -65,7 +65,7 @@ class WebhookAdapter:
         )
 
     def attach(self, attached: Attached) -> None:
-        self._gate = attached.context.gate
+        self._gate, self._approvals = attached.context.gate, attached.context.approvals
         self._seals = Seals(self._gate.secrets.keyed_hash, self.name)
 
     async def start(self) -> None:
@@ -85,7 +85,8 @@ class WebhookAdapter:
 
     async def show(self, place: str, now: Open, before: Message | None) -> Message:  # noqa: ARG002 -- there is one
         anew = before is None or before.state == SHOW_ANEW
-        await self._post(payload.asked(now, self._seals, anew=anew))
+        once_only = bool(self._approvals.why_once_only(now.question))
+        await self._post(payload.asked(now, self._seals, anew=anew, once_only=once_only))
         return Message()
 
     async def close(self, place: str, call_id: str, now: Ended, before: Message) -> Message | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_gate.doors.messengers.render import render
-from agent_gate.doors.messengers.seal import Seals, Verb
+from agent_gate.doors.messengers.seal import Seals, offered
 from agent_gate.doors.messengers.status import Ended, Open
 from agent_gate.doors.shapes import digest, question_to_json
 from agent_gate.model.approval import Question
@@ -20,7 +20,8 @@ def is_complete(question: Question) -> bool:
     return render(question, units_max=WEBHOOK_TEXT_UNITS_MAX).complete
 
 
-def asked(now: Open, seals: Seals, *, anew: bool) -> dict[str, Any]:
+def asked(now: Open, seals: Seals, *, anew: bool, once_only: bool) -> dict[str, Any]:
+    """`once_only` where a yes is one to this call alone."""
     question = now.question
     rendered = render(question, now.approved_by, unattended=now.unattended, units_max=WEBHOOK_TEXT_UNITS_MAX)
     data = question_to_json(question, now.approved_by)
@@ -32,7 +33,10 @@ def asked(now: Open, seals: Seals, *, anew: bool) -> dict[str, Any]:
         "unattended": now.unattended,
         "complete": rendered.complete,
         "text": rendered.text,
-        "answers": _answers(question, seals, complete=rendered.complete),
+        "answers": {
+            verb.name.lower(): seals.sealed(verb, question.call_id, digest(question)).text
+            for verb in offered(complete=rendered.complete, once_only=once_only)
+        },
     }
     return {
         "type": "question.asked" if anew else "question.updated",
@@ -45,12 +49,3 @@ def ended(call_id: str, now: Ended) -> dict[str, Any]:
     told = now.headline.partition("\n")[0]  # without what becomes of the call, which is told to the agent
     data = {"call_id": call_id, "resolution": now.resolution, "by": list(now.by), "text": told}
     return {"type": "question.ended", "timestamp": iso(now.at), "data": data}
-
-
-def _answers(question: Question, seals: Seals, *, complete: bool) -> dict[str, str]:
-    """Those of which the receiver sends one back."""
-    allowing = (Verb.ALLOW, Verb.DENY) if question.ungranted else (Verb.ALLOW, Verb.DENY, Verb.GRANT)
-    return {
-        verb.name.lower(): seals.sealed(verb, question.call_id, digest(question)).text
-        for verb in (allowing if complete else (Verb.DENY,))
-    }
