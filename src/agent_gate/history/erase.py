@@ -12,10 +12,10 @@ from typing import Any
 from agent_gate.history.query import unknown_call
 from agent_gate.model.codec import canonical
 from agent_gate.model.committed import Applied
-from agent_gate.model.entity_change import DropOldEntities
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
+from agent_gate.model.service_tables import DropOldRows
 from agent_gate.model.work import Erase, Work
 from agent_gate.ports import Clock, Ids, Ledger
 from agent_gate.ports.reading import EntryFilter, Reader
@@ -61,7 +61,7 @@ async def erase_call(ledger: Ledger, call_id: str, *, by: str, clock: Clock, ids
 async def retain(ledger: Ledger, days: float, *, by: str, clock: Clock, ids: Ids) -> Erased:
     """Erase every call that ended more than so many days ago, as `erase_call` does; open ones are left alone.
 
-    Entities of a home that were captured before go too; those that are still in the home are captured again.
+    Rows of services that are from before go too; what is still there, as in a home, is captured again.
     """
     if not (math.isfinite(days) and days >= 0):
         raise ToolError(f"`{days}` is no number of days", code=2002, suggestion="use 0 or more")
@@ -71,9 +71,9 @@ async def retain(ledger: Ledger, days: float, *, by: str, clock: Clock, ids: Ids
         for head in reader.heads():
             for calls in _chunks(reader, head.project, until):
                 await eraser.erase(head.project, calls)
-        entities = reader.count_entities(captured_before=until)
+        entities = reader.count_old_rows(before=until)
     if entities:
-        await ledger.commit(Work(GATE_PROJECT, changes=(DropOldEntities(until),)))
+        await ledger.commit(Work(GATE_PROJECT, changes=(DropOldRows(until),)))
     await asyncio.to_thread(ledger.storage.forget_erased)
     return replace(eraser.erased(), entities=entities)
 

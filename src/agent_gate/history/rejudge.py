@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import orjson
@@ -20,6 +20,7 @@ from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.judge import Judge
 from agent_gate.ports.reading import EntryFilter, JudgedRow, Reader
+from agent_gate.toolkit.services import installed_tools
 from agent_gate.tools.catalogue import BUILTIN
 
 _DECISIONS = {decision.value: decision for decision in Decision}
@@ -179,8 +180,15 @@ def _recorded_sets(reader: Reader) -> Iterator[tuple[str, dict[str, ToolDeclarat
     for entry in reader.entries(EntryFilter(kinds=(Kind.TOOLS,), with_body=True), newest_first=True):
         data = reader.blob(restore(entry.body or b"{}").get("tools_hash", ""))
         if data is not None:
-            tools = restore(data).items()
-            yield entry.at, {name: ToolDeclaration(name).as_recorded(fields) for name, fields in tools}
+            known = _installed_tools()
+            tools = {name: known.get(name, ToolDeclaration(name)) for name in restore(data)}
+            yield entry.at, {name: tools[name].as_recorded(fields) for name, fields in restore(data).items()}
+
+
+@cache
+def _installed_tools() -> Mapping[str, ToolDeclaration]:
+    """Tools of packages bring how they are judged, which no record holds: guards and reach as they are today."""
+    return installed_tools()
 
 
 def policy_source(reader: Reader, policy_hash: str) -> dict[str, Any] | None:

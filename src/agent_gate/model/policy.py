@@ -246,9 +246,10 @@ _TimeOfDay = Annotated[
 class WindowSection:
     """Fields of a window as people write it; without days it is every day, without hours the whole day."""
 
-    days: Annotated[tuple[_Day, ...], Setting("days of the week", min_items=1, unique=True)] = _DAYS
+    days: Annotated[tuple[_Day, ...], Setting("days of the week; absent: every day", min_items=1, unique=True)] = _DAYS
     hours: Annotated[
-        tuple[_TimeOfDay, ...], Setting("start and end; a window may cross midnight", min_items=2, max_items=2)
+        tuple[_TimeOfDay, ...],
+        Setting("start and end; absent: the whole day; a window may cross midnight", min_items=2, max_items=2),
     ] = ("00:00", "24:00")
 
 

@@ -37,13 +37,12 @@ class Effects:
             Kind.EFFECT,
             iso(self._clock.now()),
             canonical(body),
-            call.call_id,
-            call.request.run_id,
-            call.request.request_id,
-            call.request.agent.id,
-            call.request.tool,
-            None,
-            "error" if problem else "success",
+            call_id=call.call_id,
+            run_id=call.request.run_id,
+            request_id=call.request.request_id,
+            agent_id=call.request.agent.id,
+            tool=call.request.tool,
+            status="error" if problem else "success",
         )
         try:
             await self._ledger.commit(Work(call.request.project, (draft,), (EndEffect(effect_id),)))

@@ -24,18 +24,18 @@ from agent_gate.ports import Clock, Ids, Judged, Ledger, Prepared, Turn
 
 
 class Settlement(Struct, frozen=True):
-    """How a judged call ended, and everything that its last entry rests on."""
+    """The end of a judged call, and everything that its last entry rests on."""
 
     judged: Judged
     ending: Ending
     started_at: float
     claim: Claim | None
     opened: bool
-    """Whether its intent is on record."""
+    """True where its intent is on record."""
     held: bool
-    """Whether a person was asked."""
+    """True where a person was asked."""
     reserved: tuple[Charge, ...]
-    """What the ledger already counts for it."""
+    """Charges that the ledger already counts for it."""
     resolution: Mapping[str, str] | None
     changes: tuple[Change, ...]
     """Made besides those that follow from how it ended: a grant is used, a result waits."""
@@ -120,6 +120,7 @@ class Settler:
             changes += map(Release, reserved)
         if state is not None:
             changes.append(state)
+        changes += ending.rows
         if held:
             changes.append(Unhold(call_id))
         if effect is not None:

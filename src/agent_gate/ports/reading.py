@@ -228,7 +228,9 @@ class StoredValues(Protocol):
         """(key, when it was set), by key."""
         ...
 
-    def count_entities(self, captured_before: str) -> int: ...
+    def count_old_rows(self, before: str) -> int:
+        """How many rows of services, which say from when they are, are from before a moment."""
+        ...
 
 
 class Reader(PastEntries, PastStatesOf, OpenMatters, StoredValues, Protocol):

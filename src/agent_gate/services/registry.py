@@ -31,6 +31,15 @@ class ToolRegistry:
             )
         self._registered[name] = registered
 
+    def offer(self, service: str, registered_tools: Iterable[RegisteredTool]) -> None:
+        """Make these the tools of a service, in place of those that it had: all of them, or none where a name is taken.
+
+        For services whose tools come and go while a gate runs, such as those of a server elsewhere.
+        """
+        others = {name: one for name, one in self._registered.items() if one.service != service}
+        changed = ToolRegistry((*others.values(), *registered_tools))
+        self._registered = changed._registered
+
     def find(self, name: str) -> RegisteredTool | None:
         return self._registered.get(name)
 

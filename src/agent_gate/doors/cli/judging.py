@@ -17,7 +17,7 @@ from agent_gate.model.errors import ConfigError, GateError, Problem
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
-from agent_gate.model.tool import Json, Mode
+from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.judge import Judge
 from agent_gate.tools.catalogue import BUILTIN
@@ -56,6 +56,13 @@ class Judges:
         self._of_file: Policy | None = None
         self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
 
+    @cached_property
+    def installed_tools(self) -> Mapping[str, ToolDeclaration]:
+        """Tools of other packages, whose own signatures and guards count here as well."""
+        from agent_gate.toolkit.services import installed_tools  # noqa: PLC0415 -- 10 ms that few checks need
+
+        return installed_tools()
+
     def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
         """Return the judge for a policy, the file's if none is given, that stands in a working directory."""
         key = b"" if policy is None else canonical(dict(policy)), working_dir
@@ -91,6 +98,7 @@ def answer(judges: Judges, wish: Wish) -> Checked:
         if wish.working_dir and not Path(wish.working_dir).is_dir():
             return refused(Problem(2002, f"working_dir `{wish.working_dir}` is not a directory", stage="admit"))
         judge = judges.judge(wish.policy, wish.working_dir)
+        offered = None if wish.tool in BUILTIN else judges.installed_tools.get(wish.tool)
     except (ConfigError, CodecError, OSError) as error:
         return refused(error.problem if isinstance(error, ConfigError) else Problem(6001, str(error)))
     return check_call(
@@ -104,6 +112,7 @@ def answer(judges: Judges, wish: Wish) -> Checked:
         mode=wish.mode,
         confirmed=wish.confirmed,
         look=_look(wish, judges, judge),
+        offered=offered,
     )
 
 

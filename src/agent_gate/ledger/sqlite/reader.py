@@ -16,6 +16,7 @@ from agent_gate.ledger.sqlite.deadlines import OPEN, values_of
 from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.sqlite.open_files import place_of
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of
+from agent_gate.ledger.sqlite.service_tables import brought
 from agent_gate.model.approval import question_of
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError
@@ -296,8 +297,10 @@ class SqliteReader:
     def contacts(self) -> Sequence[tuple[str, str]]:
         return list(self.rows("SELECT key, updated_at FROM contact_info ORDER BY key"))
 
-    def count_entities(self, captured_before: str) -> int:
-        return int(self.row("SELECT count(*) FROM ha_entity_snapshot WHERE captured_at < ?", captured_before)[0])
+    def count_old_rows(self, before: str) -> int:
+        tables = [table for table in brought(self.connection) if table.moment]
+        counts = (f"SELECT count(*) FROM {table.name} WHERE {table.moment} < ?" for table in tables)  # noqa: S608
+        return sum(int(self.row(sql, before)[0]) for sql in counts)
 
     def rows(self, sql: str, *values: object) -> Iterator[Any]:
         """The rows of one question, as they come; what SQLite cannot read is a fault with a code."""
