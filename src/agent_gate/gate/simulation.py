@@ -24,7 +24,7 @@ from agent_gate.pipeline.admit import Admitted, Rejected
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.settle import UnboundCall
 from agent_gate.pipeline.stages import Stages
-from agent_gate.ports import Clock, Judged, Ledger, Prepared
+from agent_gate.ports import Clock, Judged, Prepared, States
 from agent_gate.resolve.copies import Copies
 from agent_gate.tools.files import FS_WRITE
 from agent_gate.tools.state import STATE_GET
@@ -58,7 +58,7 @@ class Extent:
 class Simulator:
     """Simulates and explains calls."""
 
-    def __init__(self, stages: Stages, in_force: InForce, proposals: Proposals, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, stages: Stages, in_force: InForce, proposals: Proposals, ledger: States, clock: Clock) -> None:
         self._stages, self._in_force, self._proposals = stages, in_force, proposals
         self._ledger, self._clock = ledger, clock
 

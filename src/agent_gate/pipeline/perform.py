@@ -34,7 +34,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Failed, Ids, Judged, Ledger, Moved, Prepared, Proposal, Turn, WithRows
+from agent_gate.ports import Append, Clock, Failed, Ids, Judged, Moved, Prepared, Proposal, Turn, WithRows
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ class Intent(Struct, frozen=True):
 class Performer:
     """Does what was decided, within its time, after the word of it is on record."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Append, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
         self._alarms = Alarms()
         self._broken_off: set[str] = set()

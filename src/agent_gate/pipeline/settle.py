@@ -20,7 +20,7 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.model.work import Change, Claim, Close, KeepBlob, QueueEffect, Release, StateChange, Undo, Unhold, Work
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Ids, Judged, Ledger, Prepared, Turn
+from agent_gate.ports import Append, Clock, Ids, Judged, Prepared, Turn
 
 
 class Settlement(Struct, frozen=True):
@@ -64,7 +64,7 @@ class UnboundCall(Struct, frozen=True):
 class Settler:
     """Writes the last entry of a call, with all that goes into the ledger beside it."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Append, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
     async def settle(self, settlement: Settlement) -> Settled:
