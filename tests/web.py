@@ -12,10 +12,10 @@ from typing import Any
 import httpcore2
 
 from agent_gate import Agent, Gate
-from agent_gate.app import KeyedHashes
 from agent_gate.config import load_policy
 from agent_gate.gate.assembly import assemble
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.policy.judge import Judge
 from agent_gate.ports import Clock, Notifier
 from agent_gate.services.http import HttpService

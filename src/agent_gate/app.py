@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,16 +23,13 @@ from agent_gate.model.call import Agent
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
-from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.policy.guards import Surroundings
-from agent_gate.policy.judge import Judge
+from agent_gate.model.secrecy import KeyedHashes
+from agent_gate.model.tool import ToolDeclaration
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
 from agent_gate.resolve.commit.recovery import finisher
 from agent_gate.resolve.commit.steps import file_list
-from agent_gate.resolve.own_watch import OwnWatch
-from agent_gate.resolve.ownership import Start, find_own, note_own
-from agent_gate.resolve.paths import PathResolver
-from agent_gate.resolve.surroundings import look_around, real_directory
+from agent_gate.resolve.surroundings import real_directory
+from agent_gate.resolve.workspace import PolicySource, Workspace
 from agent_gate.sandbox.choice import Choice
 from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
@@ -52,19 +48,8 @@ from agent_gate.tools.catalogue import BUILTIN
 
 if TYPE_CHECKING:
     from agent_gate.config import HomeAssistantConfig
+    from agent_gate.configuration import Configuration
     from agent_gate.services.http.outbound import Outbound
-
-PolicySource = Policy | str | Path | Mapping[str, Json]
-
-
-class KeyedHashes:
-    """Secrets as their keyed hash, with the key of this ledger."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = key
-
-    def keyed_hash(self, value: bytes) -> str:
-        return hmac.digest(self._key, value, "sha256").hex()
 
 
 @asynccontextmanager
@@ -76,14 +61,14 @@ async def open_gate(
     agent: Agent | None = None,
     approvers: Sequence[Approver] = (),
     notifier: Notifier | None = None,
-    approval_timeout_s: float = APPROVAL_TIMEOUT_S,
+    approval_timeout_s: float | None = None,
+    config: Configuration | None = None,
     working_dir: str | Path | None = None,
     own_files: Sequence[str | Path] = (),
     protected_files: Sequence[str | Path] = (),
     services: Iterable[Service | ToolProvider] | None = None,
     outbound: Outbound | None = None,
     home_assistant: HomeAssistantConfig | None = None,
-    home_assistant_now: Callable[[], HomeAssistantConfig | None] | None = None,
     hide: Callable[[str], None] = lambda _: None,
     clock: Clock | None = None,
     ids: Ids | None = None,
@@ -97,14 +82,21 @@ async def open_gate(
     `resolve/ownership.py`.
     `tools` are functions decorated with @tool or @transition, or objects of a class of `Tool`.
     `services` beside our own are those that installed packages offer, unless others are given.
-    `outbound` is the chain that requests of `http.get` go through. `home_assistant` says where a home is; its tools are
-    there from then on, also while it cannot be reached; `home_assistant_now` reads that again, where its token may be
-    replaced in a file. `hide` is told each secret that is found on the way.
+    `config` gives its own files, its services, the chain that requests of `http.get` go through, and how long people
+    have to answer; `outbound` and `home_assistant` give one of these by itself. The tools of a home are there also
+    while it cannot be reached. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
     `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
     ids = ids or RandomIds()
+    if config is not None:
+        own_files = [*config.own_files.secret, *own_files]
+        protected_files = [*config.own_files.protected, *protected_files]
+        outbound = outbound or config.outbound()
+        home_assistant = home_assistant or config.config.services.homeassistant
+    if approval_timeout_s is None:
+        approval_timeout_s = config.config.approval_timeout if config else APPROVAL_TIMEOUT_S
     workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
     theirs = [completed(service) for service in (installed() if services is None else services)]
@@ -134,7 +126,7 @@ async def open_gate(
             FilesystemService(workspace.resolver(), place_for_copies=choice.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
             ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
-            *_home(home_assistant, contacts, ledger, clock, ids, hide, home_assistant_now),
+            *_home(home_assistant, contacts, ledger, clock, ids, hide, config),
         ]
         await open_tables(theirs, ledger, may_make=not only_simulates)
         running = await stack.enter_async_context(started([*ours, *theirs]))
@@ -162,6 +154,7 @@ async def open_gate(
             await record_policy(gate, judge)
             await record_tools(gate)
         if watch:
+            gate.reload_policy = partial(watch.reload, gate)
             watch.start(gate)
             stack.push_async_callback(watch.stop)
         yield gate
@@ -181,44 +174,12 @@ def _home(
     clock: Clock,
     ids: Ids,
     hide: Callable[[str], None],
-    settings_now: Callable[[], HomeAssistantConfig | None] | None,
+    config: Configuration | None,
 ) -> Sequence[ToolProvider]:
     if settings is None:
         return ()
     # Its libraries take a tenth of a second, which only those pay who have a home.
     from agent_gate.services.home_assistant.service import HomeAssistantService
 
-    return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide, settings_now=settings_now),)
-
-
-class Workspace:
-    """Where a gate stands, the same for every policy that comes into force there."""
-
-    def __init__(
-        self,
-        working_dir: str,
-        db: str | Path,
-        policy: PolicySource,
-        secret_files: Sequence[str | Path] = (),
-        protected_files: Sequence[str | Path] = (),
-    ) -> None:
-        self.working_dir = working_dir
-        named = (policy,) if isinstance(policy, str | Path) else ()
-        self._start = Start.of(working_dir, [db], secret_files, [*named, *protected_files])
-        self._own = OwnWatch(partial(find_own, self._start), working_dir)
-
-    def judge(self, policy: Policy) -> Judge:
-        """Knows the gate's own files as of now; those that come later are found when a path is resolved."""
-        self._own.look()
-        return Judge(policy, self.look(policy))
-
-    def look(self, policy: Policy) -> Surroundings:
-        own = self._own.now()
-        return look_around(policy, self.working_dir, protected=own.unwritten, secret=own.secret)
-
-    def resolver(self) -> PathResolver:
-        return PathResolver(self.working_dir, self._own)
-
-    def note(self) -> None:
-        """Let other gates of this user know which files are this one's."""
-        note_own(self._start)
+    now = (lambda: config.read_again().services.homeassistant) if config else None
+    return (HomeAssistantService(settings, contacts, ledger, clock, ids, hide=hide, settings_now=now),)

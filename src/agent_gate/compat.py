@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from agent_gate.model.approval import BareRequest
-from agent_gate.model.errors import ExecutionError
+from agent_gate.model.codec import restore
+from agent_gate.model.entry import Entry, Kind
+from agent_gate.model.errors import ExecutionError, ToolError
+from agent_gate.model.moment import epoch
+from agent_gate.model.record import output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.work import HoldBare, Unhold, Work
 from agent_gate.ports import Append, BareRequests, ServiceHandler
+from agent_gate.ports.reading import EntryFilter, Reader
 from agent_gate.tools.catalogue import CONFIGURED
+
+if TYPE_CHECKING:
+    import asyncio
 
 TOOL_SERVICE_MAP = CONFIGURED
 """Tools that belong to a service which may not be configured here."""
@@ -153,3 +160,69 @@ def _shown(found: BareRequest) -> dict[str, Any]:
     fields = asdict(found)
     del fields["call_id"]
     return fields
+
+
+def get_audit_log(reader: Reader, limit: int = 100) -> list[AuditEntry]:
+    """The core-engine document's records of settled calls, newest first; of an erased one only the header is left."""
+    if limit < 1:
+        raise ToolError(f"a limit of {limit} shows nothing", code=2002, suggestion="use 1 or more")
+    settled = EntryFilter(kinds=(Kind.SETTLED,))
+    with reader.one_moment():
+        found = list(reader.entries(settled, newest_first=True, limit=limit))
+        return [_audit_entry(reader, entry) for entry in found]
+
+
+def _audit_entry(reader: Reader, entry: Entry) -> AuditEntry:
+    fields = _fields(entry.body)
+    if entry.body is not None and ("args" not in fields or fields.get("decision") == "ask"):
+        told = _told_before(reader, entry)
+        if fields.get("decision") != "ask":
+            told = {key: value for key, value in told.items() if key == "args"}
+        fields = told | {key: value for key, value in fields.items() if value is not None or key == "data"}
+    resolved_at = fields.get("resolved_at")
+    return AuditEntry(
+        request_id=entry.request_id or entry.call_id or "",
+        timestamp=epoch(entry.at),
+        tool_name=entry.tool or "",
+        args=fields.get("args", {}),
+        signature=entry.signature or "",
+        decision=fields.get("decision") or "",
+        resolution=fields.get("resolution"),
+        resolved_by=fields.get("resolved_by"),
+        resolved_at=epoch(resolved_at) if resolved_at else None,
+        execution_result=_execution_result(reader, entry, fields),
+        agent_id=entry.agent_id or "default",
+    )
+
+
+def _told_before(reader: Reader, settled: Entry) -> dict[str, Any]:
+    """The arguments, which a call's first entry tells, and the last answer, which its end may not repeat."""
+    told: dict[str, Any] = {}
+    for entry in reader.entries(EntryFilter(call_id=settled.call_id, with_body=True)):
+        fields = _fields(entry.body)
+        if entry.hash == settled.hash:
+            break
+        if "args" in fields:
+            told.setdefault("args", fields["args"])
+        if fields.get("resolution"):
+            told |= {key: fields.get(key) or None for key in ("resolution", "resolved_by", "resolved_at")}
+    return told
+
+
+def _execution_result(reader: Reader, entry: Entry, fields: Mapping[str, Any]) -> Any:
+    output = {"data": fields["data"]} if "data" in fields else {}
+    if not output and "output_hash" in fields:
+        stored = reader.blob(output_blob(entry.call_id or ""))
+        output = {} if stored is None else {"data": restore(stored)}
+    if entry.status == "success" or entry.body is None:
+        return output.get("data")
+    return {"status": entry.status, "error": fields.get("error"), **output}
+
+
+def _fields(body: bytes | None) -> dict[str, Any]:
+    """Those of a body; one that is no JSON is for `verify` to judge, and has nothing to show here."""
+    try:
+        fields = restore(body) if body is not None else {}
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import load_policy
-from agent_gate.app import KeyedHashes, Workspace
 from agent_gate.gate.assembly import assemble
 from agent_gate.gate.gate import Gate
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.call import Agent
+from agent_gate.model.secrecy import KeyedHashes
+from agent_gate.resolve.workspace import Workspace
 from agent_gate.sandbox.bubblewrap import NEEDED, Bubblewrap, candidates, options_of
 from agent_gate.sandbox.choice import Choice, Sandbox
 from agent_gate.sandbox.supervised import Sandlock

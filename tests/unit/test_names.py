@@ -29,8 +29,7 @@ from agent_gate import (
     open_gate,
     replay_run,
 )
-from agent_gate.compat import TOOL_SERVICE_MAP, DocumentDatabase, Executor
-from agent_gate.history.query import get_audit_log
+from agent_gate.compat import TOOL_SERVICE_MAP, DocumentDatabase, Executor, get_audit_log
 from agent_gate.ledger.sqlite.migrate import HEADS, revisions
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.call import CallRequest

@@ -46,7 +46,10 @@ class Bounds:
     allow_empty_chain: bool = False
 
     @classmethod
-    def of(cls, config: PolicyAgentConfig) -> Bounds:
+    def of(cls, config: PolicyAgentConfig | None) -> Bounds:
+        """As the configuration has them, and the defaults where it has no policy agent."""
+        if config is None:
+            return cls()
         return cls(
             config.policy_timeout_ms / 1000,
             config.max_body_size,

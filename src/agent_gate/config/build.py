@@ -23,17 +23,6 @@ def builder_for(annotation: Any, sections: SectionsByName) -> Build:
     return _builder(kind, setting, sections)
 
 
-def written(value: Any) -> Json:
-    """A section as a file would have it: what is as without the file is left out."""
-    if isinstance(value, list | tuple):
-        return [written(one) for one in value]
-    if not is_dataclass(value):
-        return value.value if isinstance(value, Enum) else value
-    known = declared_fields(type(value))  # type: ignore[arg-type]  # a dataclass, and not one's class
-    fields = {one.name: (getattr(value, one.name), one.default) for one in known}
-    return {name: written(given) for name, (given, default) in fields.items() if given != default}
-
-
 def _builder(kind: Any, setting: Setting, sections: SectionsByName) -> Build:
     made = setting.made
     if setting.shape is not None:

@@ -15,7 +15,7 @@ from agent_gate.config.yaml_file import PathLike, load_yaml
 from agent_gate.model.setting import Setting
 from agent_gate.model.tool import Json
 
-CONFIG_FORMAT = FileFormat("agent-gate config.yaml", Config, Setting("where things are: needed by `agent-gate serve`"))
+CONFIG_FORMAT = FileFormat("agent-gate config.yaml", Config, Setting("Where things are: needed by `agent-gate serve`."))
 Check: TypeAlias = Callable[[Json, Problems], None]
 """Adds what is wrong with a file beyond what can be known here."""
 

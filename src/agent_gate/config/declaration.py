@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from agent_gate.model.setting import NOTHING, Setting
+from agent_gate.model.tool import Json
 
 
 class Declared(NamedTuple):
@@ -71,3 +73,14 @@ def _fields(section: Any) -> Iterator[DeclaredField]:
         required = not has_default if setting.needed is None else setting.needed
         is_filled = not has_default and not required
         yield DeclaredField(one.name, at, kind, setting, required, one.default, is_filled, may_be_none)
+
+
+def written(value: Any) -> Json:
+    """A value as a file would have it; of a section what is as without the file is left out."""
+    if isinstance(value, list | tuple):
+        return [written(one) for one in value]
+    if not is_dataclass(value):
+        return value.value if isinstance(value, Enum) else value
+    known = declared_fields(type(value))  # type: ignore[arg-type]  # a dataclass, and not one's class
+    fields = {one.name: (getattr(value, one.name), one.default) for one in known}
+    return {name: written(given) for name, (given, default) in fields.items() if given != default}

@@ -11,7 +11,7 @@ from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
-from agent_gate.config.declaration import DeclaredField, declared, declared_fields
+from agent_gate.config.declaration import DeclaredField, declared, declared_fields, written
 from agent_gate.model.setting import Sections, Setting
 
 Part: TypeAlias = dict[str, Any]
@@ -102,15 +102,15 @@ def _entries(kind: type, setting: Setting, sections: SectionsByName) -> Iterator
         if one.setting.flat:
             yield from _entries(one.kind, one.setting, sections)
         else:
-            yield one.at, _with_default(one, sections), one.required and not setting.partial
+            part = _part(one.kind, one.setting, sections)
+            if not setting.partial and _has_default(one):
+                part["default"] = written(one.default)
+            yield one.at, part, one.required and not setting.partial
 
 
-def _with_default(one: DeclaredField, sections: SectionsByName) -> Part:
-    part = _part(one.kind, one.setting, sections)
-    default = one.default.value if isinstance(one.default, Enum) else one.default
-    if one.setting.shape is None and not one.required and default not in (MISSING, None, "", ()):
-        part["default"] = list(default) if isinstance(default, tuple) else default
-    return part
+def _has_default(one: DeclaredField) -> bool:
+    """True where an absent field stands for a value; an empty one is what absence says anyway."""
+    return one.setting.shape is None and not one.required and one.default not in (MISSING, None, "", ())
 
 
 def _section(entries: Sequence[Entry]) -> Part:

@@ -18,7 +18,7 @@ from agent_gate.model.setting import Setting
 from agent_gate.model.tool import Json
 
 MALFORMED, EMPTY, ARGUMENTS = 3001, 3002, 3004
-PLAN_FORMAT = FileFormat("agent-gate plan.yaml", Plan, Setting("what to do: an ordered list of calls"))
+PLAN_FORMAT = FileFormat("agent-gate plan.yaml", Plan, Setting("What to do: an ordered list of calls."))
 
 
 def load_plan(source: PathLike | Mapping[str, Json] = "plan.yaml") -> Plan:

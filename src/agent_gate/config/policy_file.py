@@ -23,7 +23,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 if TYPE_CHECKING:
     from agent_gate.config.tool_sections import ToolSections
 
-_ABOUT = Setting("what is allowed, and within which limits", not_empty=True, leaves_out=("source",))
+_ABOUT = Setting("What is allowed, and within which limits.", not_empty=True, leaves_out=("source",))
 
 
 def load_permissions(path: PathLike = "permissions.yaml") -> Permissions:

@@ -7,8 +7,8 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from agent_gate.config.build import written
 from agent_gate.config.coercion import coerce
+from agent_gate.config.declaration import written
 from agent_gate.config.environment import substitute
 from agent_gate.config.file_format import FileFormat
 from agent_gate.config.places import Field, field_name, shown

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, field
-from typing import TypeVar, dataclass_transform
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, dataclass_transform
 
-from agent_gate.config.declaration import declared
+from agent_gate.config.declaration import declared_fields
 
 T = TypeVar("T")
 
@@ -13,10 +13,11 @@ T = TypeVar("T")
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def section(cls: type[T]) -> type[T]:
     """A frozen dataclass whose `repr` leaves out what is declared secret."""
-    for name, annotation in cls.__annotations__.items():
-        if declared(annotation).setting.secret:
-            given = cls.__dict__.get(name, MISSING)
-            hidden = given if isinstance(given, Field) else field(default=given)
-            hidden.repr = False
-            setattr(cls, name, hidden)
-    return dataclass(frozen=True)(cls)
+    made = dataclass(frozen=True, repr=False)(cls)
+    made.__repr__ = _without_secrets  # type: ignore[method-assign]  # for every object
+    return made
+
+
+def _without_secrets(section: Any) -> str:
+    known = [one.name for one in declared_fields(section.__class__) if not one.setting.secret]
+    return f"{type(section).__qualname__}({', '.join(f'{name}={getattr(section, name)!r}' for name in known)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -61,6 +61,8 @@ class Gate:
         self.tools, self.agent, self.stages = tools, agent, stages
         self.services: Sequence[Service] = ()
         """What offers the tools, as far as it has a health of its own."""
+        self.reload_policy: Callable[[], Awaitable[bool]] | None = None
+        """Loads the file of the policy now, and says whether it is in force; None where there is no file."""
         self.observer: Observer = Unobserved()
         self._driver, self._simulator, self._recorder = driver, simulator, recorder
         self._in_force, self._tasks = in_force, tasks

@@ -79,7 +79,8 @@ class PolicyWatch:
             await asyncio.wait({self._task})
 
     async def reload(self, gate: Gate) -> bool:
-        """Load the file now; whether its policy is in force."""
+        """Load the file now, and say whether its policy is in force."""
+        self._seen = self._stamp()
         try:
             judge = self._judge_of(self._load(self._path))
             await record_policy(gate, judge)
@@ -92,9 +93,7 @@ class PolicyWatch:
     async def _watch(self, gate: Gate) -> None:
         while True:
             await asyncio.sleep(self._poll_s)
-            stamp = self._stamp()
-            if stamp != self._seen:
-                self._seen = stamp
+            if self._stamp() != self._seen:
                 await self.reload(gate)
 
     def _stamp(self) -> tuple[int, int, int] | None:

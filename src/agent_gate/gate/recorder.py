@@ -29,8 +29,7 @@ from agent_gate.pipeline.admit import closed_problem, other_arguments
 from agent_gate.pipeline.perform import Intent
 from agent_gate.pipeline.settle import Settlement, UnboundCall
 from agent_gate.pipeline.stages import Stages
-from agent_gate.policy.layers import no_room
-from agent_gate.policy.limits import outstanding
+from agent_gate.policy.limits import no_room, outstanding
 from agent_gate.ports import Clock, Judged, Ledger, Turn
 
 
@@ -56,7 +55,7 @@ class Recorder:
             started_at=None if progress.held else progress.started_at,
             kept=kept,
             resolution=progress.resolution_fields() if progress.grant else None,
-            side_tables=self._use_of_grant(progress),
+            changes=self._use_of_grant(progress),
             turn=turn,
         )
         committed = await self._stages.performer.intend(intent)
@@ -76,9 +75,9 @@ class Recorder:
     ) -> Outcome | None:
         """Write the end of a call; None where what it rests on has moved, so that it must be judged again."""
         progress.stages.append(("settle", self._clock.monotonic()))
-        side_tables = self._left_behind(progress)
+        changes = self._left_behind(progress)
         if progress.grant and ending.acted and not progress.opened:
-            side_tables += self._use_of_grant(progress)
+            changes += self._use_of_grant(progress)
         settlement = Settlement(
             judged,
             ending,
@@ -88,7 +87,7 @@ class Recorder:
             held=progress.held,
             reserved=progress.reserved,
             resolution=progress.resolution_fields() if progress.resolution else None,
-            side_tables=side_tables,
+            changes=changes,
             turn=turn,
         )
         settled = await self._stages.settler.settle(settlement)
@@ -139,7 +138,7 @@ class Recorder:
             claim=progress.claim,
             held=progress.held,
             reserved=progress.reserved,
-            side_tables=self._left_behind(progress),
+            changes=self._left_behind(progress),
         )
         if not isinstance(committed, RequestTaken):
             return outcome

@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from dataclasses import fields as fields_of
 from math import inf
 from typing import Any
 
-from agent_gate.compat import AuditEntry
 from agent_gate.history import run_rows
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.outcome import Status
-from agent_gate.model.record import output_blob
 from agent_gate.ports.reading import EntryFilter, Reader, RunRow
 
 OUTCOMES = tuple(status.value for status in Status if status is not Status.PENDING_APPROVAL)
@@ -143,61 +140,6 @@ def _fields(body: bytes | None) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def get_audit_log(reader: Reader, limit: int = LIMIT) -> list[AuditEntry]:
-    """The core-engine document's records of settled calls, newest first; of an erased one only the header is left."""
-    settled = EntryFilter(kinds=(Kind.SETTLED,))
-    with reader.one_moment():
-        found = list(reader.entries(settled, newest_first=True, limit=_positive(limit)))
-        return [_audit_entry(reader, entry) for entry in found]
-
-
-def _audit_entry(reader: Reader, entry: Entry) -> AuditEntry:
-    fields = _fields(entry.body)
-    if entry.body is not None and ("args" not in fields or fields.get("decision") == "ask"):
-        told = _told_before(reader, entry)
-        if fields.get("decision") != "ask":
-            told = {key: value for key, value in told.items() if key == "args"}
-        fields = told | {key: value for key, value in fields.items() if value is not None or key == "data"}
-    resolved_at = fields.get("resolved_at")
-    return AuditEntry(
-        request_id=entry.request_id or entry.call_id or "",
-        timestamp=epoch(entry.at),
-        tool_name=entry.tool or "",
-        args=fields.get("args", {}),
-        signature=entry.signature or "",
-        decision=fields.get("decision") or "",
-        resolution=fields.get("resolution"),
-        resolved_by=fields.get("resolved_by"),
-        resolved_at=epoch(resolved_at) if resolved_at else None,
-        execution_result=_execution_result(reader, entry, fields),
-        agent_id=entry.agent_id or "default",
-    )
-
-
-def _told_before(reader: Reader, settled: Entry) -> dict[str, Any]:
-    """The arguments, which a call's first entry tells, and the last answer, which its end may not repeat."""
-    told: dict[str, Any] = {}
-    for entry in reader.entries(EntryFilter(call_id=settled.call_id, with_body=True)):
-        fields = _fields(entry.body)
-        if entry.hash == settled.hash:
-            break
-        if "args" in fields:
-            told.setdefault("args", fields["args"])
-        if fields.get("resolution"):
-            told |= {key: fields.get(key) or None for key in ("resolution", "resolved_by", "resolved_at")}
-    return told
-
-
-def _execution_result(reader: Reader, entry: Entry, fields: Mapping[str, Any]) -> Any:
-    output = {"data": fields["data"]} if "data" in fields else {}
-    if not output and "output_hash" in fields:
-        stored = reader.blob(output_blob(entry.call_id or ""))
-        output = {} if stored is None else {"data": restore(stored)}
-    if entry.status == "success" or entry.body is None:
-        return output.get("data")
-    return {"status": entry.status, "error": fields.get("error"), **output}
-
-
 def pending(reader: Reader, now: float) -> list[dict[str, Any]]:
     """The questions that wait for an answer, oldest first."""
     return [
@@ -228,7 +170,7 @@ def unknown_call(call_id: str) -> ToolError:
     return ToolError(f"there is no call `{call_id}`", code=2002, suggestion="see `agent-gate audit`")
 
 
-RUN_COLUMNS = tuple(field.name for field in fields_of(RunRow))
+RUN_COLUMNS = RunRow.__struct_fields__
 
 
 def runs(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Kind

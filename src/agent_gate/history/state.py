@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec.structs import astuple
 
 from agent_gate.model.codec import restore
 from agent_gate.model.differences import difference

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import uvloop
-
-from agent_gate.chain.configured import check_chains, registry_of
+from agent_gate.chain.configured import registry_of
 from agent_gate.chain.executor import Bounds, Executor
-from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, ServicesConfig, StorageConfig, load_config
-from agent_gate.doors.observe import Watchdog, configure_logs, secrets_of
+from agent_gate.config import Config, GatewayConfig, PolicyAgentConfig, ServicesConfig, StorageConfig
+from agent_gate.configuration import read_configuration
+from agent_gate.doors.observe import Watchdog
 from agent_gate.doors.policy_agent import serving
 from agent_gate.doors.policy_agent.place import default_socket_path
-from agent_gate.model.tool import Json
+from agent_gate.hosts import process
+from agent_gate.hosts.process import Process, Tell
 from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import POOL
-
-Tell = Callable[[str, str, Mapping[str, Json]], None]
-"""What happens: a word for it, a line for people, and the same for machines."""
 
 
 def settings_of(config_path: Path | None, socket_path: Path | None) -> Config:
     """What the file says, and defaults where there is none; a path that is given by hand goes first."""
     config = Config(GatewayConfig("127.0.0.1", 1), None, None, ServicesConfig(), StorageConfig())
     if config_path is not None:
-        config = load_config(config_path, for_agents=False, check=partial(check_chains, clock=SystemClock()))
+        config = read_configuration(config_path, for_agents=False).config
     settings = config.policy_agent or PolicyAgentConfig(os.fspath(default_socket_path()))
     if socket_path is not None:
         settings = replace(settings, socket_path=os.fspath(socket_path))
@@ -40,26 +35,13 @@ def settings_of(config_path: Path | None, socket_path: Path | None) -> Config:
 
 def run(config: Config, tell: Tell, log_level: str = "warning") -> None:
     """Serve until a signal ends it; `tell` says to whoever started it what happens."""
-    configure_logs(log_level, secrets_of(config))
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(config, tell))
+    process.run(partial(_serve, config), config, log_level, tell, ending="what runs is answered")
 
 
-async def _serve(config: Config, tell: Tell) -> None:
-    ended = asyncio.Event()
-
-    def end(number: int) -> None:
-        if ended.is_set():
-            os._exit(128 + number)
-        ended.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, number)
+async def _serve(config: Config, here: Process) -> None:
     async with Watchdog().watching(), alone(config) as path:
-        tell("serving", f"serving policies at {path}", {"socket": os.fspath(path)})
-        await ended.wait()
-        tell("ending", "ending: what runs is answered, nothing more is taken in; once more ends at once", {})
+        here.tell("serving", f"serving policies at {path}", {"socket": os.fspath(path)})
+        await here.ended.wait()
 
 
 @asynccontextmanager

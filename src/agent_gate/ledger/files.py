@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -80,7 +79,7 @@ class LedgerFiles:
 
     def read_or_make_secret(self) -> bytes:
         """The key that stands between a secret argument and its hash in the record."""
-        key = read_or_make(self.secret_key, lambda: secrets.token_bytes(32))
+        key = read_or_make(self.secret_key, lambda: os.urandom(32))
         if len(key) != 32:
             raise StorageError(f"`{self.secret_key}` is not a key", code=5004, suggestion="restore it from a backup")
         return key
@@ -113,7 +112,7 @@ def read_or_make(path: Path, make: object) -> bytes:
         return read_regular(path, KEY_BYTES_MAX)
     except FileNotFoundError:
         pass
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     try:
         _write_durably(draft, make())
         with suppress(FileExistsError):

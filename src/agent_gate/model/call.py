@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_gate.model.codec import canonical, sha256_hex
+from agent_gate.model.policy import LIMITS
 from agent_gate.model.tool import Json, Mode
 
 STDIO_DOOR = "stdio"
@@ -109,18 +111,13 @@ class BoundCall(Struct, frozen=True):
         return sha256_hex(canonical(covered) + canonical(self.recorded_args))
 
 
-class Usage(Struct, frozen=True):
-    """Counters as they stood at bind; the reservation at the first durable entry is the truth."""
+Usage: TypeAlias = Mapping[str, float]
+"""Counts as they stood at bind, by the names of the limits' facts; the reservation at the first durable entry is the
+truth. A count of zero is left out."""
 
-    minute: int = 0
-    hour: int = 0
-    spent_today: float = 0
-    calls_of_tool_in_run: int = 0
-
-
-NO_USAGE = Usage()
+NO_USAGE: Usage = MappingProxyType({})
 _ORDINARY = Mode.ASSISTED
-_COUNTED = Usage.__struct_fields__
+_COUNTED = tuple(one.limit.recorded_as for one in LIMITS.values())
 
 
 class Facts(Struct, frozen=True):
@@ -133,7 +130,7 @@ class Facts(Struct, frozen=True):
     policy_hash: str
     state_version: int = 0
     state: Json = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     can_ask: bool = True
     """True where somebody could answer a question; where nobody can, an ask is a deny."""
     refused_recently: bool = False
@@ -193,8 +190,8 @@ class Facts(Struct, frozen=True):
             fields["refused_recently"] = True
         if self.found:
             fields["found"] = dict(self.found)
-        if self.usage is not NO_USAGE and self.usage != NO_USAGE:
-            fields |= {name: value for name in _COUNTED if (value := getattr(self.usage, name))}
+        if self.usage:
+            fields |= {name: value for name in _COUNTED if (value := self.usage.get(name))}
         return fields
 
 
@@ -202,4 +199,4 @@ def _usage_of(fields: Mapping[str, Any]) -> Usage:
     """Most policies count nothing."""
     if fields.keys().isdisjoint(_COUNTED):
         return NO_USAGE
-    return Usage(**{name: fields[name] for name in _COUNTED if name in fields})
+    return {name: fields[name] for name in _COUNTED if name in fields}

@@ -4,10 +4,11 @@ Each field declares its setting: `model/setting.py` says how, and why annotation
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
+from agent_gate.model.limit import LAST_HOUR, LAST_MINUTE, Always, Counts, Day, Limit, Scope
 from agent_gate.model.permission import PermissionRule, Permissions
 from agent_gate.model.setting import Sections, Setting
 from agent_gate.model.tool import Effect, Json, Mode, Risk
@@ -184,11 +185,31 @@ def roles_with(given: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Role]:
 class ProjectLimits:
     """Limits of one project."""
 
-    rate_per_minute: Annotated[Count | None, Setting("calls in the last 60 seconds", at=("rate", "per_minute"))] = None
-    rate_per_hour: Annotated[Count | None, Setting("calls in the last 60 minutes", at=("rate", "per_hour"))] = None
+    rate_per_minute: Annotated[
+        Count | None,
+        Setting("calls in the last 60 seconds", at=("rate", "per_minute")),
+        Limit(
+            "minute", Scope.PROJECT, LAST_MINUTE, Counts.CALLS, 1012,
+            "{used:g} calls in the last minute, of {limit:g} allowed", instead="slow down",
+        ),
+    ] = None  # fmt: skip
+    rate_per_hour: Annotated[
+        Count | None,
+        Setting("calls in the last 60 minutes", at=("rate", "per_hour")),
+        Limit(
+            "hour", Scope.PROJECT, LAST_HOUR, Counts.CALLS, 1012,
+            "{used:g} calls in the last hour, of {limit:g} allowed", instead="slow down",
+        ),
+    ] = None  # fmt: skip
     budget_daily: Annotated[
-        Amount | None, Setting("the cost of all calls of a day in `timezone`", at=("budget", "daily"))
-    ] = None
+        Amount | None,
+        Setting("the cost of all calls of a day in `timezone`", at=("budget", "daily")),
+        Limit(
+            "budget", Scope.PROJECT, Day(), Counts.COST, 1013,
+            "a cost of {amount:g} on top of {used:g} spent today exceeds the daily budget of {limit:g}",
+            instead="wait until tomorrow", fact="spent_today",
+        ),
+    ] = None  # fmt: skip
     steps: Annotated[Mapping[Mode, Count], Setting("the most steps of a plan, by the mode of its agent")] = field(
         default_factory=dict
     )
@@ -225,9 +246,10 @@ _TimeOfDay = Annotated[
 class WindowSection:
     """Fields of a window as people write it; without days it is every day, without hours the whole day."""
 
-    days: Annotated[tuple[_Day, ...], Setting("days of the week", min_items=1, unique=True)] = _DAYS
+    days: Annotated[tuple[_Day, ...], Setting("days of the week; absent: every day", min_items=1, unique=True)] = _DAYS
     hours: Annotated[
-        tuple[_TimeOfDay, ...], Setting("start and end; a window may cross midnight", min_items=2, max_items=2)
+        tuple[_TimeOfDay, ...],
+        Setting("start and end; absent: the whole day; a window may cross midnight", min_items=2, max_items=2),
     ] = ("00:00", "24:00")
 
 
@@ -283,7 +305,14 @@ class Policy:
             made=_declares,
         ),
     ] = ()
-    max_calls_per_tool: Annotated[Count | None, Setting("calls of one tool in one run")] = None
+    max_calls_per_tool: Annotated[
+        Count | None,
+        Setting("calls of one tool in one run"),
+        Limit(
+            "run", Scope.TOOL_IN_RUN, Always(), Counts.CALLS, 1007,
+            "`{tool}` was called {used:g} times in this run, of {limit:g} allowed", fact="calls_of_tool_in_run",
+        ),
+    ] = None  # fmt: skip
     global_timeout_seconds: Annotated[Seconds | None, Setting("the time for one run, also while a step is running")] = (
         None
     )
@@ -331,3 +360,34 @@ class Policy:
         for section, rules in (("rules", self.rules), ("defaults", self.defaults)):
             for number, rule in enumerate(rules):
                 yield f"{section}[{number}]", rule
+
+
+class LimitSetting(NamedTuple):
+    """A kind of limit, and where a policy sets it."""
+
+    limit: Limit
+    key: str
+    """In policy.yaml."""
+    fields: tuple[str, ...]
+    """From the policy to the value."""
+
+    def value(self, policy: Policy) -> float | None:
+        """Return what the policy sets; None where it sets nothing."""
+        found: Any = policy
+        for name in self.fields:
+            found = getattr(found, name)
+        return cast("float | None", found)
+
+
+def _limits_of(section: Any, *around: str) -> Iterator[LimitSetting]:
+    for one in fields(section):
+        said: Sequence[object] = getattr(one.type, "__metadata__", ())
+        for limit in (found for found in said if isinstance(found, Limit)):
+            at = next((found.at for found in said if isinstance(found, Setting) and found.at), (one.name,))
+            yield LimitSetting(limit, ".".join((*around, *at)), (*around, one.name))
+
+
+LIMITS: Mapping[str, LimitSetting] = MappingProxyType(
+    {one.limit.name: one for one in (*_limits_of(ProjectLimits, "limits"), *_limits_of(Policy))}
+)
+"""All kinds, by name, in the order in which a call is held against them."""

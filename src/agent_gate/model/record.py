@@ -307,7 +307,7 @@ def _judged_body(bound: BoundCall, facts: Facts, verdict: Verdict) -> dict[str, 
     """Fields of an entry that rests on a verdict of its own: after an approval, a call is judged again."""
     body = _later_body(bound, verdict)
     told = facts.to_json(asking_mattered=verdict.decision is not ALLOW)
-    body["facts"] = part(told) if facts.found or facts.usage.spent_today else told
+    body["facts"] = part(told) if facts.found or any(isinstance(used, float) for used in facts.usage.values()) else told
     body["reasons"] = verdict.recorded_reasons
     return body
 

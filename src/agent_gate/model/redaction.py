@@ -12,6 +12,7 @@ import json
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -91,10 +92,9 @@ class Redactor:
             return self._mark
         return data
 
-    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        yield from self._index.spans(text)
-        for word in () if self._indexed else self._words:
-            yield from _occurrences(word, text)
+    def _spans(self, text: str) -> Iterable[tuple[int, int]]:
+        found = self._index.spans(text)
+        return found if self._indexed else chain(found, *(_occurrences(word, text) for word in self._words))
 
     def _is_named(self, key: Json) -> bool:
         return bool(self._names) and str(key).lower() in self._names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterator, Mapping
 
 from agent_gate.model.codec import canonical
@@ -10,6 +11,16 @@ from agent_gate.model.redaction import Redactor
 from agent_gate.model.tool import Json, ToolDeclaration
 
 KeyedHash = Callable[[bytes], str]
+
+
+class KeyedHashes:
+    """Secrets as their keyed hash, with the key of this ledger."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def keyed_hash(self, value: bytes) -> str:
+        return hmac.digest(self._key, value, "sha256").hex()
 
 
 def recorded_args(args: Mapping[str, Json], tool: ToolDeclaration, keyed_hash: KeyedHash) -> Mapping[str, Json]:

@@ -21,7 +21,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.limits import counted
+from agent_gate.policy.limits import counted, usage_of
 from agent_gate.ports import Act, Binding, Clock, Ledger, Prepared, RegisteredTool, Secrets, Tools
 from agent_gate.system.sharing import ON_BEHALF_OF
 
@@ -200,9 +200,8 @@ class Binder:
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:
-        used = {charge.scope: await self._ledger.used(project, charge) + counted(charge, besides) for charge in charges}
-        in_run = next((int(amount) for scope, amount in used.items() if scope.startswith("run:")), 0)
-        return Usage(int(used.get("minute", 0)), int(used.get("hour", 0)), used.get("budget", 0), in_run)
+        used = [(charge, await self._ledger.used(project, charge) + counted(charge, besides)) for charge in charges]
+        return usage_of(used)
 
     async def _refused_recently(self, call: BoundCall, judge: Judge, now: float, declaration: ToolDeclaration) -> bool:
         project, since = call.request.project, now - judge.policy.cooldown_seconds

@@ -65,7 +65,7 @@ class Intent(Struct, frozen=True):
     kept: bytes | None
     """What undoing the act will need."""
     resolution: Mapping[str, str] | None
-    side_tables: tuple[Change, ...]
+    changes: tuple[Change, ...]
     turn: Turn | None
     """The turn at the state that the verdict rests on, where it does."""
 
@@ -109,7 +109,7 @@ class Performer:
         changes: list[Change] = [] if intent.claim is None else [intent.claim]
         if prepared.undoes is not None:
             changes.append(Undo(prepared.undoes))
-        changes += (*intent.side_tables, *intent.charges, Open("call", call.call_id))
+        changes += (*intent.changes, *intent.charges, Open("call", call.call_id))
         if kept is not None:
             changes.append(KeepBlob(record.undo_blob(call.call_id), kept))
         stands_on = None if turn is None else turn.state.ref

@@ -37,7 +37,8 @@ class Settlement(Struct, frozen=True):
     reserved: tuple[Charge, ...]
     """What the ledger already counts for it."""
     resolution: Mapping[str, str] | None
-    side_tables: tuple[Change, ...]
+    changes: tuple[Change, ...]
+    """Made besides those that follow from how it ended: a grant is used, a result waits."""
     turn: Turn | None
     """The turn at the state without which it does not count, where it was reached in one."""
 
@@ -91,32 +92,42 @@ class Settler:
         drafts: tuple[Draft, ...] = (draft,)
         if prepared.registered.reverts and outcome.status is Status.SUCCESS:
             drafts = (draft, record.reverted(call, outcome, self._ids.salt()))
-        counts_now = ending.acted and not opened
+        changes = self._changes(settlement, state, effect)
+        stands_on = None if turn is None else turn.state.ref
+        work = Work(
+            call.request.project, drafts, changes, must_be_open=ending.acted and not opened, stands_on=stands_on
+        )
+        committed = await (self._ledger if turn is None else turn).commit(work)
+        return Settled(outcome, committed, effect.effect_id if effect else None)
+
+    @staticmethod
+    def _changes(settlement: Settlement, state: StateChange | None, effect: QueueEffect | None) -> tuple[Change, ...]:
+        """In the order in which they are checked: of several refusals the first is told (decision 0028)."""
+        ending, opened, held, reserved = settlement.ending, settlement.opened, settlement.held, settlement.reserved
+        prepared, output = settlement.judged.prepared, ending.output
+        call_id, counts_now = prepared.call.call_id, ending.acted and not opened
         changes: list[Change] = []
-        if first and settlement.claim is not None:
+        if settlement.claim is not None and not opened and not held:
             changes.append(settlement.claim)
         if opened:
-            changes.append(Close(call.call_id))
+            changes.append(Close(call_id))
         if counts_now and prepared.undoes is not None:
             changes.append(Undo(prepared.undoes))
-        changes += settlement.side_tables
+        changes += settlement.changes
         if counts_now and prepared.charges:
-            changes += outstanding(prepared.charges, settlement.reserved)
+            changes += outstanding(prepared.charges, reserved)
         if not ending.acted:
-            changes += map(Release, settlement.reserved)
+            changes += map(Release, reserved)
         if state is not None:
             changes.append(state)
         changes += ending.rows
         if held:
-            changes.append(Unhold(call.call_id))
+            changes.append(Unhold(call_id))
         if effect is not None:
             changes.append(effect)
         if output is not None and len(output.encoded) > record.INLINE_DATA_BYTES_MAX:
-            changes.append(KeepBlob(record.output_blob(call.call_id), output.encoded))
-        stands_on = None if turn is None else turn.state.ref
-        work = Work(call.request.project, drafts, tuple(changes), must_be_open=counts_now, stands_on=stands_on)
-        committed = await (self._ledger if turn is None else turn).commit(work)
-        return Settled(outcome, committed, effect.effect_id if effect else None)
+            changes.append(KeepBlob(record.output_blob(call_id), output.encoded))
+        return tuple(changes)
 
     def _state_change(self, new: NextState) -> StateChange:
         return StateChange(self._ids.new(), new.document, new.hash, new.value)
@@ -163,17 +174,16 @@ class Settler:
         claim: Claim | None = None,
         held: bool = False,
         reserved: tuple[Charge, ...] = (),
-        side_tables: tuple[Change, ...] = (),
+        changes: tuple[Change, ...] = (),
     ) -> tuple[Outcome, Committed]:
         """Record a call that was not admitted in the gate's own chain, any other in its project's."""
         outcome = self.refusal(call)
         draft = record.unbound(call.request, call.call_id, call.args, outcome, self._ids.salt())
         project = call.request.project if admitted else GATE_PROJECT
-        changes: list[Change] = [] if claim is None else [claim]
-        changes += (*side_tables, *map(Release, reserved))
-        if held:
-            changes.append(Unhold(call.call_id))
-        return outcome, await self._ledger.commit(Work(project, (draft,), tuple(changes)))
+        claims = () if claim is None else (claim,)
+        unholds = (Unhold(call.call_id),) if held else ()
+        work = Work(project, (draft,), (*claims, *changes, *map(Release, reserved), *unholds))
+        return outcome, await self._ledger.commit(work)
 
     def refusal(self, call: UnboundCall) -> Outcome:
         request, problem = call.request, call.problem

@@ -15,6 +15,7 @@ from agent_gate.model.change import FileChange
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import hash_of
 from agent_gate.model.errors import Problem
+from agent_gate.model.limit import CountedCall
 from agent_gate.model.permission import PermissionRule
 from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import Risk, ToolDeclaration
@@ -24,7 +25,7 @@ from agent_gate.policy.changes import ChangeRules
 from agent_gate.policy.declared import declared
 from agent_gate.policy.expression import Expression, compile_expression
 from agent_gate.policy.guards import Guard, GuardContext, Surroundings, guard_of
-from agent_gate.policy.limits import charges_for, counts, zone_of
+from agent_gate.policy.limits import charges_for, limits_set, zone_of
 from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.rules import Match, RuleIndex
 from agent_gate.policy.signature import shown
@@ -65,7 +66,8 @@ class Judge:
         self._zone = zone_of(policy.timezone)
         self._looks_at_state = layers.looks_at_state(policy)
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
-        self.counts = counts(policy)
+        self._limits = limits_set(policy)
+        self.counts = bool(self._limits)
         """Whether performing anything counts against a limit."""
         self._tools: dict[str, JudgedTool] = {}
 
@@ -96,8 +98,12 @@ class Judge:
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
         """What performing the call would count against."""
-        declaration = self.judged(tool).declaration
-        return charges_for(self.policy, self._zone, at, declaration.cost, declaration.name, run_id)
+        return self._charges(self.judged(tool).declaration, at, run_id)
+
+    def _charges(self, declaration: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
+        if not self._limits:
+            return ()
+        return charges_for(self._limits, CountedCall(at, self._zone, declaration.name, declaration.cost, run_id))
 
     def decide(self, bound: BoundCall, facts: Facts, tool: ToolDeclaration) -> Verdict:
         """The strictest of the verdicts with and without what the request says of itself; an error is a deny."""
@@ -177,7 +183,7 @@ class Judge:
         if guard[0].decision is _ASK and rules[0].decision is _ALLOW:
             guard = Reason("guard", None, guard[0].rule, guard[0].text), None
         caller = judged.caller_layers(facts, policy, looking_is_reading=self.edition >= _LOOKING_IS_READING)
-        charges = charges_for(policy, self._zone, facts.at, declaration.cost, declaration.name, bound.request.run_id)
+        charges = self._charges(declaration, facts.at, bound.request.run_id)
         answers: list[layers.Answer] = [
             rules,
             guard,

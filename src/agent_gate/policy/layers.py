@@ -13,6 +13,7 @@ from agent_gate.model.policy import ApprovalRule, Policy, Role, Window, roles_th
 from agent_gate.model.tool import Effect, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement
 from agent_gate.policy.expression import Expression, ExpressionError
+from agent_gate.policy.limits import limits_set, no_room, rule_of, used_by
 
 Environment: TypeAlias = Callable[[], Mapping[str, object]]
 Answer: TypeAlias = tuple[Reason, Problem | None]
@@ -146,31 +147,12 @@ def _shown(window: Window) -> str:
 
 
 def limits(charges: Sequence[Charge], facts: Facts) -> Answer:
-    usage = facts.usage
-    used_by_scope = {"minute": usage.minute, "hour": usage.hour, "budget": usage.spent_today}
     for charge in charges:
-        used = used_by_scope.get(charge.scope, usage.calls_of_tool_in_run)
+        used = used_by(charge, facts.usage)
         if not charge.has_room(used):
             problem = no_room(charge, used)
-            return Reason("limits", Decision.DENY, charge.scope.partition(":")[0], problem.detail), problem
+            return Reason("limits", Decision.DENY, rule_of(charge), problem.detail), problem
     return nothing("limits")
-
-
-def no_room(charge: Charge, used: float) -> Problem:
-    """The same words whether judgement saw it coming or the reservation found no room."""
-    limit = f"{charge.limit:g}"
-    if charge.code == 1013:
-        detail = f"a cost of {charge.amount:g} on top of {used:g} spent today exceeds the daily budget of {limit}"
-        return Problem(1013, detail, "wait until tomorrow or raise limits.budget.daily", "decide")
-    if charge.code == 1007:
-        detail = f"`{charge.scope.rpartition(':')[2]}` was called {used:g} times in this run, of {limit} allowed"
-        return Problem(1007, detail, "raise max_calls_per_tool", "decide")
-    return Problem(
-        1012,
-        f"{used:g} calls in the last {charge.scope}, of {limit} allowed",
-        f"slow down or raise limits.rate.per_{charge.scope}",
-        "decide",
-    )
 
 
 def approvals(
@@ -205,12 +187,5 @@ def looks_at_state(policy: Policy) -> bool:
 
 def looks_beyond_the_call(policy: Policy) -> bool:
     """Whether a verdict may rest on the moment, on counters, or on whatever a condition looks at."""
-    limits = policy.limits
-    return bool(
-        policy.windows
-        or any(rule.when for rule in (*policy.rules, *policy.defaults))
-        or limits.rate_per_minute is not None
-        or limits.rate_per_hour is not None
-        or limits.budget_daily is not None
-        or policy.max_calls_per_tool is not None
-    )
+    has_conditions = any(rule.when for rule in (*policy.rules, *policy.defaults))
+    return bool(policy.windows or has_conditions or limits_set(policy))

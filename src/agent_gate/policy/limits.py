@@ -1,15 +1,16 @@
-"""What a call counts against: rate, budget and quota, as charges that the ledger reserves."""
+"""Limits that a policy sets, as charges that the ledger reserves; `model/limit.py` says what kinds there are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 
+from agent_gate.model.call import Usage
 from agent_gate.model.charge import Charge
-from agent_gate.model.policy import Policy
-
-RATE, BUDGET, QUOTA = 1012, 1013, 1007
+from agent_gate.model.errors import Problem
+from agent_gate.model.limit import CountedCall, Limit
+from agent_gate.model.policy import LIMITS, LimitSetting, Policy
 
 
 def zone_of(name: str) -> tzinfo:
@@ -34,28 +35,39 @@ def counted(charge: Charge, others: Iterable[Charge]) -> float:
     return sum(other.amount for other in others if other.scope == charge.scope and other.bucket > oldest)
 
 
-def counts(policy: Policy) -> bool:
-    """Whether there is anything that a call could be charged for."""
-    limits = (policy.limits.rate_per_minute, policy.limits.rate_per_hour, policy.limits.budget_daily)
-    return policy.max_calls_per_tool is not None or any(limit is not None for limit in limits)
+def limits_set(policy: Policy) -> tuple[tuple[Limit, float], ...]:
+    """Return the limits that a policy sets, with their values."""
+    values = ((one.limit, one.value(policy)) for one in LIMITS.values())
+    return tuple((limit, value) for limit, value in values if value is not None)
 
 
-def charges_for(
-    policy: Policy, zone: tzinfo, at: float, cost: float, tool: str, run_id: str | None
-) -> tuple[Charge, ...]:
-    """One charge for each limit that the policy sets and the call touches.
+def charges_for(limits: Iterable[tuple[Limit, float]], call: CountedCall) -> tuple[Charge, ...]:
+    """One charge for each limit that is set and that the call touches."""
+    charges = (limit.charge(most, call) for limit, most in limits)
+    return tuple(charge for charge in charges if charge is not None)
 
-    The windows of rates slide by buckets, a second of a minute and a minute of an hour, and are exact to within one.
-    """
-    limits = policy.limits
-    charges: list[Charge] = []
-    if limits.rate_per_minute is not None:
-        charges.append(Charge("minute", int(at), 60, 1, limits.rate_per_minute, RATE))
-    if limits.rate_per_hour is not None:
-        charges.append(Charge("hour", int(at // 60), 60, 1, limits.rate_per_hour, RATE))
-    if limits.budget_daily is not None and cost:
-        day = datetime.fromtimestamp(at, zone).toordinal()
-        charges.append(Charge("budget", day, 1, cost, limits.budget_daily, BUDGET))
-    if policy.max_calls_per_tool is not None and run_id is not None:
-        charges.append(Charge(f"run:{run_id}:{tool}", 0, 1, 1, policy.max_calls_per_tool, QUOTA))
-    return tuple(charges)
+
+def usage_of(counts: Iterable[tuple[Charge, float]]) -> Usage:
+    """Counts as the facts of a call have them."""
+    found = ((_setting(charge).limit, count) for charge, count in counts)
+    return {limit.recorded_as: limit.used(count) for limit, count in found if count}
+
+
+def used_by(charge: Charge, usage: Usage) -> float:
+    """How much of a limit the facts say was used."""
+    return usage.get(_setting(charge).limit.recorded_as, 0)
+
+
+def no_room(charge: Charge, used: float) -> Problem:
+    """The same words whether judgement saw it coming or the reservation found no room."""
+    setting = _setting(charge)
+    return setting.limit.no_room(charge, used, setting.key)
+
+
+def rule_of(charge: Charge) -> str:
+    """The name of its limit, as reasons have it."""
+    return _setting(charge).limit.name
+
+
+def _setting(charge: Charge) -> LimitSetting:
+    return LIMITS[charge.scope.partition(":")[0]]

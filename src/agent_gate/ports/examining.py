@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
@@ -24,18 +25,16 @@ class Unreadable(StorageError):
         self.why = str(why)
 
 
-@dataclass(frozen=True, slots=True)
-class Anchored:
+class Anchored(Struct, frozen=True):
     """The heads that an anchor vouches for; `wrong` is what is wrong with it where the ledger has entries."""
 
     status: str
     """`ok`, `missing`, `empty`, `broken`, `no_key`"""
-    heads: Heads = field(default_factory=dict)
+    heads: Heads = {}
     wrong: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPlace:
+class EntryPlace(Struct, frozen=True):
     """Where an entry stands: in the order of writing, and in its chain."""
 
     id: int

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from agent_gate.model.approval import Question
 from agent_gate.model.entry import Entry, Kind
@@ -24,8 +25,7 @@ class NoLedgerError(StorageError):
     default_code = 5001
 
 
-@dataclass(frozen=True, slots=True)
-class EntryFilter:
+class EntryFilter(Struct, frozen=True):
     """Which entries are wanted; each field that is given narrows the choice."""
 
     project: str | None = None
@@ -51,8 +51,7 @@ class EntryFilter:
 ALL_ENTRIES = EntryFilter()
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Struct, frozen=True):
     """One run of a plan, as the view `runs` has it."""
 
     run_id: str
@@ -70,8 +69,7 @@ class RunRow:
     failed_steps: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeadRow:
+class HeadRow(Struct, frozen=True):
     """A project and the end of its chain."""
 
     project: str
@@ -84,8 +82,7 @@ class HeadRow:
     """Canonical JSON; None for the empty one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRow:
+class SnapshotRow(Struct, frozen=True):
     """One state of a project; the document is None where it is missing, which nothing of ours leaves behind."""
 
     version: int
@@ -95,8 +92,7 @@ class SnapshotRow:
     document: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRow:
+class ChangeRow(Struct, frozen=True):
     """One change of a project's state and the call that made it."""
 
     version: int
@@ -109,8 +105,7 @@ class ChangeRow:
     """Of its difference; None where the call was erased."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenQuestion:
+class OpenQuestion(Struct, frozen=True):
     """A question without an answer, who has agreed so far, and how large it is as JSON."""
 
     question: Question
@@ -118,8 +113,7 @@ class OpenQuestion:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """Sizes of a ledger that cost next to nothing to find."""
 
     entries: int

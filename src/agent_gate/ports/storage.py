@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from agent_gate.model.diagnosis import Diagnosis
 from agent_gate.ports.examining import Anchored
@@ -15,8 +16,7 @@ from agent_gate.ports.surroundings import Clock, Ids
 from agent_gate.ports.tools import FinishCommit
 
 
-@dataclass(frozen=True, slots=True)
-class Backup:
+class Backup(Struct, frozen=True):
     path: Path
     entries: int
     size_bytes: int

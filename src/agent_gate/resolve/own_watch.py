@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from agent_gate.policy.guards.surroundings import covering
 from agent_gate.resolve.own_files import OwnFiles
+from agent_gate.resolve.own_nearby import NAMES, kind_of_text
 from agent_gate.resolve.ownership import Own
-from agent_gate.resolve.workplace import NAMES, kind_of_text
 
 FRESH_S = 1.0
 """Age that a finding may have."""

@@ -12,8 +12,8 @@ from agent_gate.model.ledger_names import ledger_names
 from agent_gate.resolve.agent_settings import settings_of_agents
 from agent_gate.resolve.installation import installation
 from agent_gate.resolve.noted import LEDGER, PROTECTED, SECRET, Noted, note, noted, state_directory
+from agent_gate.resolve.own_nearby import look_into
 from agent_gate.resolve.surroundings import real_paths
-from agent_gate.resolve.workplace import look_into
 
 if TYPE_CHECKING:
     from agent_gate.config.settings import Config

@@ -20,11 +20,11 @@ from agent_gate.ports import Binding, Recorded, RegisteredTool
 from agent_gate.resolve import files
 from agent_gate.resolve.copied_paths import CopiedPaths
 from agent_gate.resolve.copies import Copies
+from agent_gate.resolve.own_nearby import start_of
 from agent_gate.resolve.paths import PathResolver, Target
 from agent_gate.resolve.restoring import Cut, Remove, Restore, Restoring, Undoing
 from agent_gate.resolve.texts import BASE64, as_base64, as_bytes, as_text, encoding_named
 from agent_gate.resolve.threads import FileThreads
-from agent_gate.resolve.workplace import start_of
 from agent_gate.resolve.writing import Holding, Writing
 from agent_gate.toolkit import make_registered_tool
 from agent_gate.tools.files import FS_READ, FS_WRITE

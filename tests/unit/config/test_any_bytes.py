@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_gate.config import load_config, load_plan, load_policy
+from agent_gate.config.__main__ import FORMATS
 from agent_gate.model.errors import ConfigError, GateError, PlanValidationError
-from tests.unit.config.fields import FORMATS
 
 LOADERS: dict[str, Callable[[Any], object]] = {"config": load_config, "policy": load_policy, "plan": load_plan}
 WORDS = st.sampled_from(

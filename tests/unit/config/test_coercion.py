@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from agent_gate.chain.configured import check_chains
 from agent_gate.config import ConfigError, load_config, load_policy
+from agent_gate.config.__main__ import FORMATS
 from agent_gate.config.coercion import coerce
 from agent_gate.config.places import field_name, value_at
 from agent_gate.config.problems import check_schema, with_environment
 from agent_gate.config.yaml_file import Document
 from agent_gate.system.clock import SystemClock
-from tests.unit.config.fields import FORMATS, Known, file_with, leaves
+from tests.unit.config.fields import Known, file_with, leaves
 
 NUMERIC = [
     pytest.param(name, known, id=f"{name}:{known.name}")

@@ -16,7 +16,7 @@ import agent_gate.config as config_package
 from agent_gate.config import ConfigError, load_plan, load_policy
 from agent_gate.doors.cli.judging import Judges, Wish, answer, to_json
 from agent_gate.model.errors import PlanValidationError
-from agent_gate.model.policy import CommandGuard, PathGuard, Policy, UrlGuard
+from agent_gate.model.policy import LIMITS, CommandGuard, PathGuard, Policy, UrlGuard
 from tests.unit.config.fields import leaves
 
 ROOT = Path(__file__).parents[3]
@@ -240,5 +240,6 @@ SETTINGS = [
 
 @pytest.mark.parametrize(("kind", "name"), SETTINGS)
 def test_every_setting_is_read_by_something(kind: type, name: str) -> None:
+    limits = {one.fields[-1] for one in LIMITS.values()}  # read by what they declare
     chosen_by_schema = {("StorageConfig", "type"), ("MessengerConfig", "type")}  # one value each: others are refused
-    assert name in read_outside_config() or (kind.__name__, name) in chosen_by_schema
+    assert name in read_outside_config() | limits or (kind.__name__, name) in chosen_by_schema

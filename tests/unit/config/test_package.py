@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import jsonschema_rs
 import pytest
 
 import agent_gate.config
-from tests.unit.config.fields import FORMATS
+from agent_gate.config.__main__ import FORMATS, main
 
 
 @pytest.mark.parametrize("name", agent_gate.config.__all__)
@@ -37,6 +38,13 @@ def test_the_schema_of_a_file_is_one_and_refuses_unknown_fields_everywhere(name:
     schema = FORMATS[name].schema
     assert jsonschema_rs.meta.is_valid(schema)
     assert open_objects(schema, name) == OPEN[name]
+
+
+def test_the_schema_can_be_printed_for_an_editor(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plan"])
+    assert json.loads(capsys.readouterr().out) == FORMATS["plan"].schema
+    with pytest.raises(SystemExit, match=r"usage: .* config\|policy\|plan"):
+        main(["nosuch"])
 
 
 OPEN = {

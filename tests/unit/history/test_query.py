@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agent_gate import run_plan
-from agent_gate.compat import AuditEntry
-from agent_gate.history.query import audit, call, get_audit_log, moment_since, pending, runs
+from agent_gate.compat import AuditEntry, get_audit_log
+from agent_gate.history.query import audit, call, moment_since, pending, runs
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import epoch, iso

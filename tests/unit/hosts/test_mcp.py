@@ -113,5 +113,7 @@ async def test_the_project_of_the_configuration_is_made_once_as_it_is_described_
 def test_tokens_and_keys_are_in_files_that_no_tool_may_read(tmp_path: Path) -> None:
     tls = {"cert": "cert.pem", "key": "key.pem"}
     told = settings(tmp_path, {"gateway": {"host": "127.0.0.1", "port": 8443, "tls": tls}, "agents": [BOT]})
-    assert told.own_files.secret[:2] == (str(tmp_path / "config.yaml"), str(Path("key.pem").absolute()))
-    assert told.own_files.protected == (str(Path("cert.pem").absolute()),)
+    assert told.configuration is not None
+    own_files = told.configuration.own_files
+    assert own_files.secret[:2] == (str(tmp_path / "config.yaml"), str(Path("key.pem").absolute()))
+    assert own_files.protected == (str(Path("cert.pem").absolute()),)

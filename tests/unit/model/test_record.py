@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_gate.model import record
 from agent_gate.model.approval import Question
-from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import Draft, Entry, Kind
@@ -209,7 +209,7 @@ def test_the_facts_are_recorded_without_what_is_ordinary_and_without_the_state()
 def test_an_entry_is_canonical_whatever_numbers_a_call_has(number: float) -> None:
     values = {"\U0001f600": number, "\uffff": [number], "e": "1e5,2.0]"}
     bound = replace(BOUND, recorded_args=values, resources=values)
-    facts = replace(FACTS, usage=Usage(spent_today=number), found=values)
+    facts = replace(FACTS, usage={"spent_today": number}, found=values)
     outcome = replace(OUTCOME, cost=number, data=values, state_version=1, state_diff=(values,))
     drafts = [
         record.settled(

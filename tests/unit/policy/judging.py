@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_gate.config import load_policy
-from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts, Usage
+from agent_gate.model.call import NO_USAGE, Agent, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.tool import Effect, Json, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.policy.judge import Judge
@@ -67,7 +67,7 @@ def judged(
     """The verdict on one call under a policy; other fields are those of the facts."""
     declaration = declaration or tool()
     bound = bound_call(declaration, signatures or (f"{declaration.name}(a)",), args, run_id, aliases)
-    return judge_of(policy).decide(bound, facts(usage=usage or Usage(), **fields), declaration)
+    return judge_of(policy).decide(bound, facts(usage=usage or NO_USAGE, **fields), declaration)
 
 
 def code(verdict: Verdict) -> int | None:

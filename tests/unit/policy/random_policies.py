@@ -77,10 +77,10 @@ class Case:
             at=facts.at,
             in_run=self.bound.request.run_id is not None,
             used={
-                "minute": facts.usage.minute,
-                "hour": facts.usage.hour,
-                "today": facts.usage.spent_today,
-                "tool": facts.usage.calls_of_tool_in_run,
+                "minute": facts.usage.get("minute", 0),
+                "hour": facts.usage.get("hour", 0),
+                "today": facts.usage.get("spent_today", 0),
+                "tool": facts.usage.get("calls_of_tool_in_run", 0),
             },
             can_ask=facts.can_ask,
             refused_recently=facts.refused_recently,
@@ -132,7 +132,8 @@ def _aliases(random: Random) -> list[str]:
 
 def _usage(random: Random, calm: bool) -> Usage:
     minute, hour, today = (0 if calm else random.randint(0, 3) for _ in range(3))
-    return Usage(minute, hour, today, random.randint(0, 3))
+    in_run = random.randint(0, 3)
+    return {"minute": minute, "hour": hour, "spent_today": today, "calls_of_tool_in_run": in_run}
 
 
 def _some(random: Random, fields: Mapping[str, Any], share: float = 0.7) -> dict[str, Any]:

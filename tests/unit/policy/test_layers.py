@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.model.call import Usage
+from agent_gate.model.call import NO_USAGE, Usage
 from agent_gate.model.charge import Charge
+from agent_gate.model.limit import CountedCall
 from agent_gate.model.policy import roles_that_include
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision, Requirement
-from agent_gate.policy.limits import charges_for, counted, outstanding, zone_of
+from agent_gate.policy.limits import charges_for, counted, limits_set, outstanding, zone_of
 from tests.unit.policy.judging import ALLOW, NOON, code, judge_of, judged, tool
 
 ALLOWED: Mapping[str, Json] = {"rules": [ALLOW]}
@@ -149,14 +150,14 @@ def test_windows_are_those_of_the_policy_s_time_zone_in_summer_and_in_winter() -
 @pytest.mark.parametrize(
     ("limits", "usage", "cost", "expected"),
     [
-        ({"rate": {"per_minute": 2}}, Usage(minute=1), 0, None),
-        ({"rate": {"per_minute": 2}}, Usage(minute=2), 0, 1012),
-        ({"rate": {"per_hour": 2}}, Usage(hour=2), 0, 1012),
-        ({"rate": {"per_hour": 2}}, Usage(minute=9, hour=1), 0, None),
-        ({"budget": {"daily": 5}}, Usage(spent_today=3), 2, None),
-        ({"budget": {"daily": 5}}, Usage(spent_today=3.5), 2, 1013),
-        ({"budget": {"daily": 5}}, Usage(spent_today=9), 0, None),
-        ({"budget": {"daily": 5}}, Usage(), 6, 1013),
+        ({"rate": {"per_minute": 2}}, {"minute": 1}, 0, None),
+        ({"rate": {"per_minute": 2}}, {"minute": 2}, 0, 1012),
+        ({"rate": {"per_hour": 2}}, {"hour": 2}, 0, 1012),
+        ({"rate": {"per_hour": 2}}, {"minute": 9, "hour": 1}, 0, None),
+        ({"budget": {"daily": 5}}, {"spent_today": 3}, 2, None),
+        ({"budget": {"daily": 5}}, {"spent_today": 3.5}, 2, 1013),
+        ({"budget": {"daily": 5}}, {"spent_today": 9}, 0, None),
+        ({"budget": {"daily": 5}}, NO_USAGE, 6, 1013),
     ],
 )
 def test_limits_leave_room_for_this_call_or_deny(
@@ -167,16 +168,16 @@ def test_limits_leave_room_for_this_call_or_deny(
 
 def test_the_quota_of_a_tool_counts_only_within_a_run() -> None:
     policy = {**ALLOWED, "max_calls_per_tool": 2}
-    assert code(judged(policy, run_id="run", usage=Usage(calls_of_tool_in_run=2))) == 1007
-    assert code(judged(policy, run_id="run", usage=Usage(calls_of_tool_in_run=1))) is None
-    assert code(judged(policy, usage=Usage(calls_of_tool_in_run=2))) is None
+    assert code(judged(policy, run_id="run", usage={"calls_of_tool_in_run": 2})) == 1007
+    assert code(judged(policy, run_id="run", usage={"calls_of_tool_in_run": 1})) is None
+    assert code(judged(policy, usage={"calls_of_tool_in_run": 2})) is None
 
 
 def test_the_budget_s_day_is_that_of_the_time_zone() -> None:
     policy = judge_of({**ALLOWED, "limits": {"budget": {"daily": 5}}}).policy
 
     def day(moment: str, zone: str) -> int:
-        [charge] = charges_for(policy, zone_of(zone), _at(moment), 1, "t", None)
+        [charge] = charges_for(limits_set(policy), CountedCall(_at(moment), zone_of(zone), "t", 1, None))
         return charge.bucket
 
     assert day("2026-03-04T23:30", "UTC") + 1 == day("2026-03-05T00:30", "UTC")
@@ -185,7 +186,7 @@ def test_the_budget_s_day_is_that_of_the_time_zone() -> None:
 
 
 def test_a_policy_without_limits_charges_nothing() -> None:
-    assert charges_for(judge_of(ALLOWED).policy, zone_of("UTC"), NOON, 5, "t", "run") == ()
+    assert charges_for(limits_set(judge_of(ALLOWED).policy), CountedCall(NOON, zone_of("UTC"), "t", 5, "run")) == ()
 
 
 def _charge(scope: str, bucket: int, amount: float = 1, window: int = 60) -> Charge:

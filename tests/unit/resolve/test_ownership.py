@@ -16,8 +16,8 @@ from agent_gate.model.limits import OWN_TEXT_BYTES_MAX
 from agent_gate.resolve import installation as installation_module
 from agent_gate.resolve.agent_settings import settings_of_agents
 from agent_gate.resolve.installation import PACKAGE, installation
+from agent_gate.resolve.own_nearby import Found, look_into
 from agent_gate.resolve.ownership import Start, find_own, named_by
-from agent_gate.resolve.workplace import Found, look_into
 from tests.servers import a_config
 
 

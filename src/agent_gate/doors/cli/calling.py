@@ -38,10 +38,9 @@ def opened_with(config_path: Path | None, *protected: Path) -> dict[str, Any]:
     if config_path is None:
         return {"protected_files": files}
     # Chains and their libraries take a fifth of a second, which only those pay who name a configuration.
-    from agent_gate.doors.cli.configured import given_by  # noqa: PLC0415
+    from agent_gate.doors.cli.configured import used_by_a_command  # noqa: PLC0415
 
-    given = given_by(config_path)
-    return {**given, "protected_files": [*given["protected_files"], *files]}
+    return {"config": used_by_a_command(config_path), "protected_files": files}
 
 
 def _label_the_log() -> None:

@@ -34,8 +34,7 @@ from agent_gate.model.verdict import Decision
 from agent_gate.model.work import Change, Work
 from agent_gate.pipeline.admit import Admitted, Rejected, closed_problem
 from agent_gate.pipeline.hold import Inquiry, Resolution
-from agent_gate.policy.layers import no_room
-from agent_gate.policy.limits import outstanding
+from agent_gate.policy.limits import no_room, outstanding
 from agent_gate.ports import HttpRequest, Judged, Prepared, RequestAllowed, RequestDenied, RequestHeld
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.requests import NAME, UNSEEN, request_tool, wish_of
@@ -205,7 +204,7 @@ class Traffic:
         self,
         asked: _Asked,
         reached: Judged,
-        side_tables: tuple[Change, ...] = (),
+        changes: tuple[Change, ...] = (),
         resolution: Mapping[str, str] | None = None,
         used: HeldRequest | None = None,
     ) -> Judgement | None:
@@ -219,7 +218,7 @@ class Traffic:
             started_at, resolution = used.question.created_at, resolution_fields(used.resolution)
         ending = Ending(Status.SUCCESS, message=PASSED_ON, acted=True)
         outcome, draft = self._recorded(reached, ending, started_at, resolution, first=used is None)
-        work = Work(asked.wish.project, (draft,), (*side_tables, *charges), must_be_open=True)
+        work = Work(asked.wish.project, (draft,), (*changes, *charges), must_be_open=True)
         committed = await self._ledger.commit(work if used is None else used.used_up_by(work))
         match committed:
             case Applied():

@@ -1,4 +1,4 @@
-"""The chains of a server: for its own doors, for what its tools send, and for the proxy that asks its policy agent."""
+"""The chains of a server: for its own doors, and for the proxy that asks its policy agent."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from agent_gate.chain.executor import Bounds, Executor
 from agent_gate.config import Config
 from agent_gate.model.limits import BLOCKING_THREADS_MAX
 from agent_gate.ports import RequestJudge
-from agent_gate.services.http import outbound
-from agent_gate.services.http.outbound import Outbound
 from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
-
-
-def outbound_of(config: Config) -> Outbound | None:
-    return outbound.outbound_of(config, BlockingPool(BLOCKING_THREADS_MAX), SystemClock())
 
 
 class Chains:
@@ -27,7 +21,7 @@ class Chains:
     def __init__(self, config: Config, judge: RequestJudge) -> None:
         self._config = config
         self._registry = registry_of(config.policies, SystemClock(), judge)
-        self._executor = Executor(self._registry, BlockingPool(BLOCKING_THREADS_MAX), _bounds(config))
+        self._executor = Executor(self._registry, BlockingPool(BLOCKING_THREADS_MAX), Bounds.of(config.policy_agent))
 
     def api(self) -> ConfiguredChain | None:
         steps = self._config.chains.get(API)
@@ -44,7 +38,3 @@ class Chains:
 
         async with serving(self._config, self._registry, self._executor) as path:
             yield path
-
-
-def _bounds(config: Config) -> Bounds:
-    return Bounds.of(config.policy_agent) if config.policy_agent else Bounds()

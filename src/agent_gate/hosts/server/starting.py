@@ -5,17 +5,14 @@ from __future__ import annotations
 import socket
 import ssl
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from agent_gate.chain.configured import check_chains
-from agent_gate.config import Config, GatewayConfig, load_config, load_policy
+from agent_gate.config import Config, GatewayConfig, load_policy
+from agent_gate.configuration import Configuration, read_configuration
 from agent_gate.doors.codes import Unreachable
 from agent_gate.doors.http import is_loopback
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.limits import CERTIFICATE_BYTES_MAX
-from agent_gate.resolve.ownership import Named, named_by
-from agent_gate.system.clock import SystemClock
 from agent_gate.system.regular_files import read_regular
 
 BACKLOG = 1_024
@@ -23,32 +20,30 @@ BACKLOG = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    config: Config
-    config_path: Path
+    configuration: Configuration
     policy_path: Path
     tls: ssl.SSLContext | None
+
+    @property
+    def config(self) -> Config:
+        return self.configuration.config
 
     @property
     def db(self) -> Path:
         return Path(self.config.storage.path)
 
-    @property
-    def own_files(self) -> Named:
-        """Files of this start that no tool may read, and those that none may write."""
-        return named_by(self.config_path, self.config)
-
 
 def settings_of(config_path: Path, policy_path: Path, *, insecure: bool = False) -> Settings:
     """Both files, read and checked; ConfigError where a server may not be started with them."""
-    config = load_config(config_path, check=partial(check_chains, clock=SystemClock()))
+    configuration = read_configuration(config_path)
     load_policy(policy_path)
-    gateway = config.gateway
+    gateway = configuration.config.gateway
     if gateway.tls is None and not insecure and not is_loopback(gateway.host):
         raise ConfigError(
             f"gateway.tls: missing, and `{gateway.host}` can be reached from elsewhere: tokens would travel in clear",
             suggestion="give a certificate under gateway.tls, listen on 127.0.0.1, or say --insecure",
         )
-    return Settings(config, config_path, policy_path, _tls_of(gateway))
+    return Settings(configuration, policy_path, _tls_of(gateway))
 
 
 def _tls_of(gateway: GatewayConfig) -> ssl.SSLContext | None:

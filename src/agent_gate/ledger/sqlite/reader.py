@@ -17,12 +17,12 @@ from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.sqlite.open_files import place_of
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of
 from agent_gate.ledger.sqlite.service_tables import brought
-from agent_gate.ledger.sqlite.tables import SqliteTables
 from agent_gate.model.approval import question_of
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import iso
 from agent_gate.ports import Clock
+from agent_gate.ports.examining import StoredTables
 from agent_gate.ports.reading import (
     ALL_ENTRIES,
     ChangeRow,
@@ -98,9 +98,15 @@ class SqliteReader:
         self, connection: sqlite3.Connection, path: Path | None = None, steps_between_looks: int = STEPS_BETWEEN_LOOKS
     ) -> None:
         self.connection = connection
-        self.tables = SqliteTables(connection)
         self._path, self._place = path, path and place_of(path)
         self._steps_between_looks = steps_between_looks
+
+    @property
+    def tables(self) -> StoredTables:
+        # Commands that only look back start without what verification needs.
+        from agent_gate.ledger.sqlite.tables import SqliteTables  # noqa: PLC0415
+
+        return SqliteTables(self.connection)
 
     def close(self) -> None:
         self.connection.close()

@@ -17,8 +17,8 @@ from agent_gate.model.limits import CHANGES_DEPTH_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.visible import visible
 from agent_gate.resolve.commit.change import Change
 from agent_gate.resolve.commit.node import KINDS, Identity, Node, node_at
+from agent_gate.resolve.own_nearby import start_of
 from agent_gate.resolve.own_watch import OwnWatch
-from agent_gate.resolve.workplace import start_of
 
 _REPLACED = ("user.overlay.opaque", "trusted.overlay.opaque")
 _ORIGIN = ("user.overlay.origin", "trusted.overlay.origin")

@@ -36,7 +36,7 @@ def outbound_of(config: Config, threads: Threads, clock: Clock) -> Outbound | No
     """The chain of a configuration, where it has one; its policies know no gate: calls of tools are judged already."""
     if OUTBOUND not in config.chains:
         return None
-    bounds = Bounds.of(config.policy_agent) if config.policy_agent else Bounds()
+    bounds = Bounds.of(config.policy_agent)
     return Outbound(refs_of(config.chains[OUTBOUND]), registry_of(config.policies, clock), threads, bounds)
 
 
