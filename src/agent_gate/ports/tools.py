@@ -134,7 +134,7 @@ class Binding(Struct, frozen=True):
     resources: Mapping[str, Json] = msgspec.field(default_factory=dict)
     act: Act | None = None
     transition: Transition | None = None
-    """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
+    """Where what is to be done depends on what was found; otherwise the tool's own way holds."""
     release: Callable[[], None] | None = None
     """Gives back what is held between bind and perform, such as a descriptor."""
     found: Mapping[str, Json] = msgspec.field(default_factory=dict)
@@ -163,7 +163,7 @@ class Recorded:
     found: Mapping[str, Json]
     outcome: Outcome
     kept: bytes | None = None
-    """What the call's own hand kept for its undoing."""
+    """Bytes that the tool kept for its undoing."""
     undoes: Recorded | None = None
     """Of a call that undid another, that other: undoing it does again what that one did."""
 
@@ -233,7 +233,7 @@ class Tools(Protocol):
     def declaration(self, name: str) -> ToolDeclaration | None: ...
 
     def missing(self, name: str) -> Problem:
-        """Why a name leads to no hand."""
+        """Say why a name leads to no tool."""
         ...
 
     def all(self) -> Sequence[RegisteredTool]: ...

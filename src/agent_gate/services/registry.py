@@ -1,4 +1,4 @@
-"""The tool registry: every tool of every service by its name, and the way from a name to a hand."""
+"""The tool registry: every tool of every service by its name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK = "see the list of tools"
 
 
 class ToolRegistry:
-    """Hands by name; a name is taken once."""
+    """Registered tools by name; a name is taken once."""
 
     def __init__(self, registered_tools: Iterable[RegisteredTool] = ()) -> None:
         self._registered: dict[str, RegisteredTool] = {}
@@ -48,7 +48,7 @@ class ToolRegistry:
         return None if registered is None else registered.declaration
 
     def missing(self, name: str) -> Problem:
-        """Why there is no such hand, and which one was probably meant."""
+        """Say why there is no such tool, and which one was probably meant."""
         problem = missing(name).problem.at("bind")
         if problem.code != ExecutionError.default_code:
             return problem

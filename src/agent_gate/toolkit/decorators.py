@@ -30,8 +30,8 @@ def current_call() -> BoundCall:
     return CURRENT_CALL.get()
 
 
-REGISTERED: Final = "__agent_gate_hand__"
-"""Where a decorated function carries its hand."""
+REGISTERED: Final = "__agent_gate_tool__"
+"""The attribute in which a decorated function carries its registered tool."""
 
 
 def tool(
