@@ -43,6 +43,7 @@ from agent_gate.services.state import StateService
 from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.toolkit import Tool, registered_tool
 from agent_gate.toolkit.services import completed, declarations, installed, registered_tools, started
+from agent_gate.toolkit.tables import open_tables
 from agent_gate.tools.catalogue import BUILTIN
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ async def open_gate(
             ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
             *_home(home_assistant, contacts, ledger, clock, ids, hide, config),
         ]
+        await open_tables(theirs, ledger, may_make=not only_simulates)
         running = await stack.enter_async_context(started([*ours, *theirs]))
         for service in running:
             for registered in registered_tools(service):

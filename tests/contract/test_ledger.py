@@ -7,24 +7,23 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import orjson
 import pytest
 from msgspec import structs
 
 from agent_gate.compat import Database
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.committed import AlreadyClosed, Applied, NoRoom, NotOpen, NotPending, RequestTaken, StateMoved
-from agent_gate.model.entity_change import DropEntities, DropOldEntities, EntityRow, KeepEntities
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
 from agent_gate.model.project import INITIAL_SNAPSHOT, ProjectHead, ProjectState, StateRef
+from agent_gate.model.service_tables import DropOldRows
 from agent_gate.model.tool import Json
 from agent_gate.model.work import (
     Change,
@@ -47,7 +46,15 @@ from agent_gate.model.work import (
     Work,
 )
 from agent_gate.ports import Clock, Ledger
+from agent_gate.services.home_assistant.tables import (
+    EntityRow,
+    drop_entities,
+    entity_snapshot,
+    entity_stamps,
+    keep_entities,
+)
 from agent_gate.system.clock import RandomIds
+from tests.contract.storages import STORAGES
 
 NOW = 1_800_000_000.25
 NEWS_S = 10.0
@@ -86,16 +93,15 @@ class Storage:
         return ledger
 
 
-def sqlite_at(folder: Path) -> Callable[[Clock], DocumentLedger]:
-    return lambda clock: SqliteLedger(folder / "a.db", clock, RandomIds())
-
-
-IMPLEMENTATIONS = {"sqlite": sqlite_at}
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
+@pytest.fixture(params=STORAGES)
 async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
-    storage = Storage(IMPLEMENTATIONS[request.param](tmp_path))
+    place = STORAGES[request.param](tmp_path)
+
+    def open_one(clock: Clock) -> DocumentLedger:
+        # The names of the document are no part of the port, and yet on every ledger.
+        return cast("DocumentLedger", place.open(clock, RandomIds()))
+
+    storage = Storage(open_one)
     yield storage
     for ledger in storage.opened:
         await ledger.close()
@@ -765,22 +771,30 @@ class TestEntities:
     async def test_an_entity_is_kept_as_it_was_last_seen(self, storage: Storage) -> None:
         first, second = storage.open(), storage.open()
         before = (self.entity("b"), self.entity("a", attributes=None), self.entity("c"))
-        await first.commit(Work("_gate", changes=(KeepEntities(before),)))
+        await first.commit(Work("_gate", changes=(keep_entities(before),)))
         changed = self.entity("b", "off", NOW + 1, '{"brightness":7}')
-        await first.commit(Work("_gate", changes=(DropEntities(("light.c", "light.d")), KeepEntities((changed,)))))
-        assert await second.entity_snapshot() == [before[1], changed]
-        assert await second.entity_stamps() == {"light.a": "on since", "light.b": "off since"}
+        await first.commit(Work("_gate", changes=(drop_entities(("light.c", "light.d")), keep_entities((changed,)))))
+        assert await entity_snapshot(second) == [before[1], changed]
+        assert await entity_stamps(second) == {"light.a": "on since", "light.b": "off since"}
 
     async def test_what_was_captured_before_a_moment_can_be_forgotten(self, ledger: Ledger) -> None:
         rows = tuple(self.entity(name, at=NOW + number) for number, name in enumerate("abc"))
-        await ledger.commit(Work("_gate", changes=(KeepEntities(rows),)))
-        await ledger.commit(Work("_gate", changes=(DropOldEntities(iso(NOW + 1)),)))
-        assert await ledger.entity_snapshot() == list(rows[1:])
+        await ledger.commit(Work("_gate", changes=(keep_entities(rows),)))
+        await ledger.commit(Work("_gate", changes=(DropOldRows(iso(NOW + 1)),)))
+        assert await entity_snapshot(ledger) == list(rows[1:])
 
     async def test_keeping_entities_moves_no_chain(self, ledger: Ledger) -> None:
         before = await ledger.head("_gate")
-        await ledger.commit(Work("_gate", changes=(KeepEntities((self.entity("a"),)),)))
+        await ledger.commit(Work("_gate", changes=(keep_entities((self.entity("a"),)),)))
         assert await ledger.head("_gate") == before
+
+
+async def test_a_turn_passes_on_as_soon_as_its_work_has_its_place(ledger: Ledger) -> None:
+    async with ledger.turn("default") as first:
+        committing = first.commit(Work("default", stands_on=first.state.ref))
+        async with asyncio.timeout(20), ledger.turn("default") as second:
+            assert second.state.ref == first.state.ref
+        assert isinstance(await committing, Applied)
 
 
 @pytest.mark.parametrize(("project", "status"), [("default", "locked"), (GATE_PROJECT, "paused")])

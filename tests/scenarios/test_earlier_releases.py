@@ -17,6 +17,7 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.policy.judge import Judge
 from agent_gate.services.contacts import ContactsService
+from agent_gate.services.home_assistant.tables import entity_snapshot
 from agent_gate.services.state import StateService
 from agent_gate.system.clock import RandomIds, SystemClock
 from tests.fixtures.record import ENTITY, POLICY, TOKEN
@@ -56,7 +57,7 @@ async def test_what_services_kept_in_a_recorded_ledger_still_opens(name: str, tm
     clock, ids = SystemClock(), RandomIds()
     ledger = SqliteLedger(copied(name, tmp_path), clock, ids)
     token = await ContactsService(ledger, ledger.storage.secret(), clock, ids).resolve_owner_contact_info("lamp_token")
-    entities = await ledger.entity_snapshot()
+    entities = await entity_snapshot(ledger)
     await ledger.close()
     assert (token, entities) == (TOKEN, [ENTITY])
 

@@ -119,3 +119,12 @@ def test_without_the_package_its_plan_is_refused_and_the_message_says_what_is_mi
     )
     assert done.returncode != 0
     assert "`todo.add` is not a tool here" in done.stdout + done.stderr
+
+
+def test_check_knows_the_signatures_and_the_guard_of_an_installed_package(installed: Path, tmp_path: Path) -> None:
+    words = ("check", "-p", PACKAGE / "policy.yaml", "--tool", "todo.add", "--args")
+    code, allowed = agent_gate(installed, tmp_path, *words, '{"task": "a", "lists": ["main", "groceries"]}')
+    assert (code, allowed["signatures"]) == (0, ["todo.add(a)", "todo.add(a, groceries)"])
+    code, denied = agent_gate(installed, tmp_path, *words, '{"task": "a", "lists": ["secret"]}')
+    assert (code, denied["error"]["detail"]) == (DENIED, "list `secret` is not in allow_lists of todo.add")
+    assert not (tmp_path / "todo.txt").exists()

@@ -24,13 +24,13 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import SqliteReader
 from agent_gate.ledger.sqlite.schema import SHIPPED
 from agent_gate.model.approval import GrantTerms
-from agent_gate.model.entity_change import EntityRow, KeepEntities
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.moment import iso
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.work import KeepMessage, LeaveResult, Work
 from agent_gate.ports.examining import Anchored
 from agent_gate.services.contacts import ContactsService
+from agent_gate.services.home_assistant.tables import EntityRow, keep_entities
 from tests.gates import ANNA, BOB, a_gate, agent, approve, deny, outcome_of, pending, sender, until
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "ledger.md"
@@ -96,7 +96,7 @@ async def fill(gate: Gate) -> None:
     left = LeaveResult("local", outcome.call_id, None, iso(gate.clock.now()))
     message = KeepMessage(outcome.call_id, "telegram", "7")
     entity = EntityRow("light.hall", "on", "{}", iso(0.0), iso(0.0))
-    await ledger.commit(Work(GATE_PROJECT, changes=(left, message, KeepEntities((entity,)))))
+    await ledger.commit(Work(GATE_PROJECT, changes=(left, message, keep_entities((entity,)))))
     await ContactsService(ledger, ledger.storage.secret(), gate.clock, gate.ids).set("lamp", "secret", by="anna")
 
 

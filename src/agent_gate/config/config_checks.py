@@ -1,4 +1,4 @@
-"""What config.yaml must mean beyond its shape: who is who, and which fields go together."""
+"""Checks of what config.yaml means beyond its shape: who is who, and which fields go together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the steps of a plan fit the tools that are here: all of them, before the first is made."""
+"""Checks that the steps of a plan fit the tools that are here: all of them, before the first is made."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agent_gate.model.references import Reference, references_in
 from agent_gate.model.schema import arguments_named, misfit
 from agent_gate.model.secrecy import without_secrets
 from agent_gate.ports import RegisteredTool, Tools
+from agent_gate.tools.catalogue import CONFIGURED
 
 UNKNOWN_TOOL, ARGUMENTS = 3003, 3004
 _PROBLEMS_MAX = 20
 _TOOLS_NAMED_MAX = 50
-_OF_A_SERVICE = "it comes with services.homeassistant of the configuration; name that with `-c config.yaml`"
 
 
 def check_steps(plan: Plan, tools: Tools) -> None:
@@ -29,7 +29,7 @@ def check_steps(plan: Plan, tools: Tools) -> None:
 
 
 def wrong_reference(reference: Reference, earlier: Collection[str]) -> str:
-    """What is wrong with it, where these are the ids of the steps before; else empty."""
+    """Say what is wrong with it, where these are the ids of the steps before; else empty."""
     if not reference.step_id:
         return "a reference is written ${steps.<id>.data…}"
     return "" if reference.step_id in earlier else f"{shown(reference.text)} does not name an earlier step by its id"
@@ -46,8 +46,13 @@ def _unknown_tools(plan: Plan, tools: Tools) -> Iterator[Problem]:
         yield Problem(
             UNKNOWN_TOOL,
             f"steps[{number}].tool: {shown(step.tool)} is not a tool here",
-            _OF_A_SERVICE if is_of_a_service else did_you_mean(step.tool, names, others),
+            _of_a_service(step.tool) if is_of_a_service else did_you_mean(step.tool, names, others),
         )
+
+
+def _of_a_service(tool: str) -> str:
+    section = f"services.{CONFIGURED[tool]} of the configuration"
+    return f"it comes with {section}; name that with `-c config.yaml`"
 
 
 def _wrong_references(plan: Plan) -> Iterator[Problem]:
@@ -73,7 +78,7 @@ def _wrong_arguments(plan: Plan, tools: Tools) -> Iterator[Problem]:
 
 
 def _wrong(step: PlanStep, registered: RegisteredTool) -> str:
-    """What can be known of arguments before any step is made: all but what others will reach."""
+    """Say what can be known of arguments before any step is made: all but what others will reach."""
     declaration, args = registered.declaration, dict(step.args)
     references = list(references_in(args))
     schema, hides = declaration.input_schema, bool(declaration.secret)

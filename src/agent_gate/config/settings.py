@@ -224,7 +224,7 @@ class RateLimitConfig:
 
 @section
 class RouteConfig:
-    """Which requests of Envoy's go through which chain; an absent field fits any."""
+    """A chain, and the requests of Envoy's that go through it; an absent field fits any."""
 
     chain: Annotated[Name, Setting("the name of a chain", remedy="name a chain")]
     route: Annotated[Name, Setting("the name that the route has in Envoy's own configuration")] = ""

@@ -36,8 +36,8 @@ class ToolSections:
             elif not nearest(name, known, _LIKENESS):
                 problems.add(
                     ("tools", name),
-                    f"no tool `{name}` is loaded here: the service `{_service_of(name)}` is missing; install or load"
-                    " it, or take the section out",
+                    f"`{name}` is not a tool here: the service `{_service_of(name)}` is missing; install or load it, or"
+                    " take the section out",
                 )
 
     def check_guards(self, policy: Policy, problems: Problems) -> None:

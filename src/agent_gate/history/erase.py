@@ -12,12 +12,12 @@ from typing import Any
 from agent_gate.history.query import unknown_call
 from agent_gate.model.codec import canonical
 from agent_gate.model.committed import Applied
-from agent_gate.model.entity_change import DropOldEntities
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
+from agent_gate.model.service_tables import DropOldRows
 from agent_gate.model.work import Erase, Work
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports import Append, Clock, Ids
 from agent_gate.ports.reading import EntryFilter, Reader
 
 CALLS_PER_ENTRY_MAX = 500
@@ -44,7 +44,7 @@ class Erased:
         }
 
 
-async def erase_call(ledger: Ledger, call_id: str, *, by: str, clock: Clock, ids: Ids) -> Erased:
+async def erase_call(ledger: Append, call_id: str, *, by: str, clock: Clock, ids: Ids) -> Erased:
     """Erase the bodies, signatures and large result of one settled call.
 
     Headers stay (who, which tool, when, how it ended), and so do snapshots of the project's state and the plan of
@@ -58,10 +58,10 @@ async def erase_call(ledger: Ledger, call_id: str, *, by: str, clock: Clock, ids
     return eraser.erased()
 
 
-async def retain(ledger: Ledger, days: float, *, by: str, clock: Clock, ids: Ids) -> Erased:
+async def retain(ledger: Append, days: float, *, by: str, clock: Clock, ids: Ids) -> Erased:
     """Erase every call that ended more than so many days ago, as `erase_call` does; open ones are left alone.
 
-    Entities of a home that were captured before go too; those that are still in the home are captured again.
+    Rows of services that are from before go too; what is still there, as in a home, is captured again.
     """
     if not (math.isfinite(days) and days >= 0):
         raise ToolError(f"`{days}` is no number of days", code=2002, suggestion="use 0 or more")
@@ -71,9 +71,9 @@ async def retain(ledger: Ledger, days: float, *, by: str, clock: Clock, ids: Ids
         for head in reader.heads():
             for calls in _chunks(reader, head.project, until):
                 await eraser.erase(head.project, calls)
-        entities = reader.count_entities(captured_before=until)
+        entities = reader.count_old_rows(before=until)
     if entities:
-        await ledger.commit(Work(GATE_PROJECT, changes=(DropOldEntities(until),)))
+        await ledger.commit(Work(GATE_PROJECT, changes=(DropOldRows(until),)))
     await asyncio.to_thread(ledger.storage.forget_erased)
     return replace(eraser.erased(), entities=entities)
 
@@ -106,7 +106,7 @@ def _chunks(reader: Reader, project: str, until: str) -> Iterator[Sequence[str]]
 class _Eraser:
     """Erases call by call or in chunks, and counts."""
 
-    def __init__(self, ledger: Ledger, reader: Reader, told: dict[str, str], clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Append, reader: Reader, told: dict[str, str], clock: Clock, ids: Ids) -> None:
         self._ledger, self._reader, self._told, self._clock, self._ids = ledger, reader, told, clock, ids
         self._projects: list[str] = []
         self._calls = self._entries = self._snapshots = 0

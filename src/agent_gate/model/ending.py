@@ -9,6 +9,7 @@ from msgspec import Struct
 from agent_gate.model.change import FileChange
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Status
+from agent_gate.model.service_tables import TableChange
 from agent_gate.model.tool import Json
 
 OUTCOME_UNKNOWN = 2007
@@ -46,6 +47,8 @@ class Ending(Struct, frozen=True):
     """True where the act was begun: then rate, quota and budget are charged."""
     files: tuple[FileChange, ...] = ()
     """Files that a command changed, or would have."""
+    rows: tuple[TableChange, ...] = ()
+    """Changes of a service's tables that count if the call is settled, and not otherwise."""
 
     @classmethod
     def denied(cls, problem: Problem) -> Ending:

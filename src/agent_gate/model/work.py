@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
-from agent_gate.model.entity_change import EntityChange
 from agent_gate.model.entry import Draft
 from agent_gate.model.grant import Grant
 from agent_gate.model.project import StateRef
+from agent_gate.model.service_tables import TableChange
 from agent_gate.model.tool import Json
 
 
@@ -241,7 +241,7 @@ Change: TypeAlias = (
     | PutContact
     | DropContact
     | NoteClock
-    | EntityChange
+    | TableChange
 )
 """All that a transaction does besides its entries."""
 

@@ -25,6 +25,10 @@ def nothing(layer: str) -> Answer:
     return _NOTHING[layer]
 
 
+def allow(layer: str, rule: str = "", text: str = "") -> Answer:
+    return Reason(layer, Decision.ALLOW, rule, text), None
+
+
 def deny(layer: str, code: int, detail: str, suggestion: str = "", rule: str = "") -> Answer:
     return Reason(layer, Decision.DENY, rule, detail), Problem(code, detail, suggestion, "decide")
 

@@ -5,12 +5,12 @@ from agent_gate.ports.ledger import (
     Append,
     BareRequests,
     Calls,
-    EntitySnapshots,
     Ledger,
     LedgerFigures,
     Questions,
     SideTables,
     States,
+    TablesOfServices,
     Turn,
 )
 from agent_gate.ports.reading import PastStates
@@ -35,6 +35,7 @@ from agent_gate.ports.tools import (
     Tools,
     Transition,
     Withheld,
+    WithRows,
 )
 from agent_gate.ports.watching import Notifier, Observer, Reached, Unobserved
 
@@ -46,7 +47,6 @@ __all__ = [
     "Binding",
     "Calls",
     "Clock",
-    "EntitySnapshots",
     "Failed",
     "FinishCommit",
     "FinishedCommit",
@@ -78,10 +78,12 @@ __all__ = [
     "ServiceHandler",
     "SideTables",
     "States",
+    "TablesOfServices",
     "ToolProvider",
     "Tools",
     "Transition",
     "Turn",
     "Unobserved",
+    "WithRows",
     "Withheld",
 ]

@@ -11,10 +11,11 @@ from msgspec import Struct
 from agent_gate.model.approval import BareRequest, Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.committed import Committed
-from agent_gate.model.entity_change import EntityRow
 from agent_gate.model.entry import Entry
 from agent_gate.model.grant import Grant
 from agent_gate.model.project import ProjectHead, ProjectState
+from agent_gate.model.service_tables import Row as TableRow
+from agent_gate.model.service_tables import Table, Value
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
 from agent_gate.model.work import Work
@@ -227,17 +228,19 @@ class BareRequests(Protocol):
         ...
 
 
-class EntitySnapshots(Protocol):
-    """A home as it was last seen."""
+class TablesOfServices(Protocol):
+    """Tables that services bring; they are changed by works, alone or with the entries that they belong to."""
 
-    async def entity_snapshot(self) -> Sequence[EntityRow]:
-        """The home as it was last seen, by entity id."""
+    async def rows_of(
+        self, table: Table, where: Mapping[str, Value] = ..., columns: Sequence[str] = ...
+    ) -> Sequence[TableRow]:
+        """The rows with these values, by key, whole or in these columns; none where the table was not made yet."""
         ...
 
-    async def entity_stamps(self) -> Mapping[str, str]:
-        """When each of those entities had last been updated."""
+    async def steps_taken(self, service: str) -> int:
+        """How many of the steps to a service's tables were taken here."""
         ...
 
 
-class Ledger(Append, States, Calls, Questions, SideTables, BareRequests, EntitySnapshots, Protocol):
+class Ledger(Append, States, Calls, Questions, SideTables, BareRequests, TablesOfServices, Protocol):
     """Appends, reads and notifies; questions about the past live in `history/`."""

@@ -15,6 +15,7 @@ from agent_gate.model.charge import Charge
 from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.project import ProjectState
+from agent_gate.model.service_tables import TableChange
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import Verdict
 
@@ -40,7 +41,7 @@ class Moved(ToolError):
 Transition: TypeAlias = Callable[[dict[str, Json], Json], NewState]
 Keep: TypeAlias = Callable[[BoundCall], Awaitable[bytes | None]]
 """Runs when a call is about to be performed and gives what undoing it will need, which is stored with the intent."""
-Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Failed | Proposal"]]
+Act: TypeAlias = Callable[[BoundCall], Awaitable["Json | Failed | WithRows | Proposal"]]
 """Does what was bound and gives the result, or a proposal of what is to be done.
 
 As a preview it tells what the act would come to, and leaves the world as it is; ToolError 2006 where it cannot.
@@ -66,6 +67,13 @@ class Failed(Struct, frozen=True):
 
     data: Json
     problem: Problem
+
+
+class WithRows(Struct, frozen=True):
+    """A result with changes of its service's tables, which are written in the transaction that settles the call."""
+
+    data: Json
+    rows: tuple[TableChange, ...]
 
 
 @runtime_checkable
@@ -126,7 +134,7 @@ class Binding(Struct, frozen=True):
     resources: Mapping[str, Json] = msgspec.field(default_factory=dict)
     act: Act | None = None
     transition: Transition | None = None
-    """Where what is to be done depends on what was found; otherwise the hand's own way holds."""
+    """Where what is to be done depends on what was found; otherwise the tool's own way holds."""
     release: Callable[[], None] | None = None
     """Gives back what is held between bind and perform, such as a descriptor."""
     found: Mapping[str, Json] = msgspec.field(default_factory=dict)
@@ -155,7 +163,7 @@ class Recorded:
     found: Mapping[str, Json]
     outcome: Outcome
     kept: bytes | None = None
-    """What the call's own hand kept for its undoing."""
+    """Bytes that the tool kept for its undoing."""
     undoes: Recorded | None = None
     """Of a call that undid another, that other: undoing it does again what that one did."""
 
@@ -225,7 +233,7 @@ class Tools(Protocol):
     def declaration(self, name: str) -> ToolDeclaration | None: ...
 
     def missing(self, name: str) -> Problem:
-        """Why a name leads to no hand."""
+        """Say why a name leads to no tool."""
         ...
 
     def all(self) -> Sequence[RegisteredTool]: ...

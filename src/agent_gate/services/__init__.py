@@ -1,1 +1,1 @@
-"""Hands: providers of tools, each with a life cycle."""
+"""Services: what acts, each a provider of tools with a life cycle; their declarations are in `tools/`."""

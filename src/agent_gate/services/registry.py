@@ -1,4 +1,4 @@
-"""The tool registry: every tool of every service by its name, and the way from a name to a hand."""
+"""The tool registry: every tool of every service by its name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK = "see the list of tools"
 
 
 class ToolRegistry:
-    """Hands by name; a name is taken once."""
+    """Registered tools by name; a name is taken once."""
 
     def __init__(self, registered_tools: Iterable[RegisteredTool] = ()) -> None:
         self._registered: dict[str, RegisteredTool] = {}
@@ -31,6 +31,15 @@ class ToolRegistry:
             )
         self._registered[name] = registered
 
+    def offer(self, service: str, registered_tools: Iterable[RegisteredTool]) -> None:
+        """Make these the tools of a service, in place of those that it had: all of them, or none where a name is taken.
+
+        For services whose tools come and go while a gate runs, such as those of a server elsewhere.
+        """
+        others = {name: one for name, one in self._registered.items() if one.service != service}
+        changed = ToolRegistry((*others.values(), *registered_tools))
+        self._registered = changed._registered
+
     def find(self, name: str) -> RegisteredTool | None:
         return self._registered.get(name)
 
@@ -39,7 +48,7 @@ class ToolRegistry:
         return None if registered is None else registered.declaration
 
     def missing(self, name: str) -> Problem:
-        """Why there is no such hand, and which one was probably meant."""
+        """Say why there is no such tool, and which one was probably meant."""
         problem = missing(name).problem.at("bind")
         if problem.code != ExecutionError.default_code:
             return problem

@@ -29,7 +29,7 @@ class RevertService:
     dependencies: Sequence[str] = ("state",)
 
     def __init__(self, ledger: Ledger, find: Callable[[str], RegisteredTool | None] = lambda _: None) -> None:
-        """`find` leads from a tool's name to its hand, which may know how to undo its calls."""
+        """`find` finds a tool by its name, which may know how to undo its calls."""
         self._ledger, self._find = ledger, find
 
     def tools(self) -> Sequence[ToolDeclaration]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -21,8 +22,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Undo = Callable[[dict[str, Json], Json], Any]
 """Takes the recorded arguments and the result of the call that is to be undone."""
 
-REGISTERED: Final = "__agent_gate_hand__"
-"""Where a decorated function carries its hand."""
+CURRENT_CALL: ContextVar[BoundCall] = ContextVar("CURRENT_CALL")
+
+
+def current_call() -> BoundCall:
+    """The call that a tool's function was called for; LookupError anywhere else."""
+    return CURRENT_CALL.get()
+
+
+REGISTERED: Final = "__agent_gate_tool__"
+"""The attribute in which a decorated function carries its registered tool."""
 
 
 def tool(
@@ -68,6 +77,7 @@ def tool(
         call = _caller(function)
 
         def act(bound: BoundCall) -> Awaitable[Json]:
+            CURRENT_CALL.set(bound)
             return call(**bound.args)
 
         registered = make_registered_tool(
@@ -222,7 +232,8 @@ def _undoing(
                 suggestion=f"call `{tool.name}` anew",
             )
 
-        async def act(_: BoundCall) -> Json:
+        async def act(bound: BoundCall) -> Json:
+            CURRENT_CALL.set(bound)
             return await (undo(args, call.outcome.data) if call.is_in_effect else do(**args))
 
         return Binding(signatures_for(tool, args), act=act)

@@ -8,7 +8,7 @@ from agent_gate.toolkit.decorators import registered_function
 
 
 def registered_tool(offered: object, working_dir: str = ".") -> RegisteredTool:
-    """The hand of a decorated function, or of a tool that is an object and gets to know its working directory."""
+    """Register a decorated function, or a tool that is an object and gets to know its working directory."""
     if isinstance(offered, RegisteredTool):
         return offered
     if isinstance(offered, Tool):

@@ -1,4 +1,4 @@
-"""Hands: a tool as the gate holds it, made only of a declaration that can mean what it says."""
+"""Registered tools, made only of declarations that can mean what they say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_gate.ports import RegisteredTool
 
 
 def make_registered_tool(declaration: ToolDeclaration, service: str, **ways: Any) -> RegisteredTool:
-    """The hand of a declared tool; ValueError where the declaration cannot mean what it says."""
+    """Register a declared tool; ValueError where the declaration cannot mean what it says."""
     for mistake in _mistakes(declaration):
         raise ValueError(f"tool `{declaration.name}`: {mistake}")
     validate = validator(declaration.input_schema, hide_values=bool(declaration.secret))

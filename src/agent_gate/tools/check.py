@@ -74,10 +74,14 @@ def check_call(
     confirmed: bool = False,
     state: Json = None,
     look: Callable[[Mapping[str, Json]], Looked] | None = None,
+    offered: ToolDeclaration | None = None,
 ) -> Checked:
-    """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments."""
-    declaration = BUILTIN.get(tool) or unregistered(tool)
-    meant = _meant(tool, judge.policy) if tool not in BUILTIN else ""
+    """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments.
+
+    `offered` is its declaration, where it is one of an installed package.
+    """
+    declaration = BUILTIN.get(tool) or offered or unregistered(tool)
+    meant = "" if declaration.registered else _meant(tool, judge.policy)
     if meant:
         return Checked(_refused(Problem(2001, f"Unknown tool: {tool}", f"did you mean `{meant}`?{_OWN}", "bind")))
     known: Json = {} if state is None else state

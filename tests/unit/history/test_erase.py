@@ -16,11 +16,11 @@ from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.entity_change import EntityRow, KeepEntities
 from agent_gate.model.entry import Draft, Entry, Kind
 from agent_gate.model.errors import GateError
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Open, QueueEffect, Work
+from agent_gate.services.home_assistant.tables import EntityRow, entity_snapshot, keep_entities
 from tests.unit.history.made import IDS, START, SteppingClock, ask_and_answer, gate_at, ledger_of
 
 DAY_S = 86_400
@@ -202,8 +202,8 @@ async def test_retaining_forgets_entities_of_a_home_that_were_captured_before(tm
             EntityRow(f"light.{name}", "pass phrase" if age else "on", "{}", "x", iso(now - age * DAY_S))
             for name, age in (("old", 31), ("young", 0))
         ]
-        await gate.ledger.commit(Work("_gate", changes=(KeepEntities(tuple(rows)),)))
+        await gate.ledger.commit(Work("_gate", changes=(keep_entities(tuple(rows)),)))
         assert await keep(gate, 30) == Erased(0, 0, (), 0, entities=1)
-        assert await gate.ledger.entity_snapshot() == rows[1:]
+        assert await entity_snapshot(gate.ledger) == rows[1:]
         assert holds(tmp_path, b"pass phrase") == []
         assert (await keep(gate, 30)).to_json()["entities"] == 0

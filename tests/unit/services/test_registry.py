@@ -9,8 +9,9 @@ import pytest
 from agent_gate.compat import TOOL_SERVICE_MAP, Executor
 from agent_gate.model.errors import ConfigError, ExecutionError, GateError
 from agent_gate.model.tool import Json, ToolDeclaration
+from agent_gate.ports import RegisteredTool
 from agent_gate.services.registry import ToolRegistry
-from agent_gate.toolkit import registered_tool
+from agent_gate.toolkit import make_registered_tool, registered_tool
 from tests.gates import reader, sender
 
 
@@ -86,3 +87,15 @@ def test_a_name_is_taken_once() -> None:
     registry = ToolRegistry([registered_tool(sender([]))])
     with pytest.raises(ConfigError, match=r"two tools are called `mail.send`"):
         registry.add(registered_tool(reader([], "mail.send")))
+
+
+def test_tools_of_a_service_may_come_and_go_all_or_none() -> None:
+    def made(name: str, service: str) -> RegisteredTool:
+        return make_registered_tool(ToolDeclaration(name), service)
+
+    registry = ToolRegistry([made("wiki_read", "wiki"), made("own", "own")])
+    registry.offer("wiki", [made("wiki_write", "wiki"), made("wiki_list", "wiki")])
+    assert [each.declaration.name for each in registry.all()] == ["own", "wiki_write", "wiki_list"]
+    with pytest.raises(ConfigError, match="two tools are called `own`"):
+        registry.offer("wiki", [made("own", "wiki")])
+    assert registry.find("wiki_list") is not None

@@ -17,14 +17,14 @@ from agent_gate.model.errors import ConfigError, GateError, Problem
 from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
-from agent_gate.model.tool import Json, Mode
+from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.judge import Judge
 from agent_gate.tools.catalogue import BUILTIN
 from agent_gate.tools.check import Checked, Looked, Met, check_call
 
 if TYPE_CHECKING:
-    from agent_gate.doors.cli.check_targets import Targets
+    from agent_gate.doors.cli.check_places import Places
 
 JUDGES_MAX = 64
 """Policies that are kept compiled."""
@@ -56,6 +56,13 @@ class Judges:
         self._of_file: Policy | None = None
         self._judges: OrderedDict[tuple[bytes, str], Judge] = OrderedDict()
 
+    @cached_property
+    def installed_tools(self) -> Mapping[str, ToolDeclaration]:
+        """Tools of other packages, whose own signatures and guards count here as well."""
+        from agent_gate.toolkit.services import installed_tools  # noqa: PLC0415 -- 10 ms that few checks need
+
+        return installed_tools()
+
     def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
         """Return the judge for a policy, the file's if none is given, that stands in a working directory."""
         key = b"" if policy is None else canonical(dict(policy)), working_dir
@@ -67,14 +74,14 @@ class Judges:
         return judge
 
     def _compiled(self, policy: Policy, working_dir: str) -> Judge:
-        return Judge(policy) if policy.guards == Guards() else self.targets.judge(policy, working_dir)
+        return Judge(policy) if policy.guards == Guards() else self.places.judge(policy, working_dir)
 
     @cached_property
-    def targets(self) -> Targets:
+    def places(self) -> Places:
         # For speed: a policy without guards is judged without a look at the world, in half the time.
-        from agent_gate.doors.cli.check_targets import Targets  # noqa: PLC0415
+        from agent_gate.doors.cli.check_places import Places  # noqa: PLC0415
 
-        return Targets(self._path)
+        return Places(self._path)
 
     def _file(self) -> Policy:
         if self._of_file is None:
@@ -91,6 +98,7 @@ def answer(judges: Judges, wish: Wish) -> Checked:
         if wish.working_dir and not Path(wish.working_dir).is_dir():
             return refused(Problem(2002, f"working_dir `{wish.working_dir}` is not a directory", stage="admit"))
         judge = judges.judge(wish.policy, wish.working_dir)
+        offered = None if wish.tool in BUILTIN else judges.installed_tools.get(wish.tool)
     except (ConfigError, CodecError, OSError) as error:
         return refused(error.problem if isinstance(error, ConfigError) else Problem(6001, str(error)))
     return check_call(
@@ -104,6 +112,7 @@ def answer(judges: Judges, wish: Wish) -> Checked:
         mode=wish.mode,
         confirmed=wish.confirmed,
         look=_look(wish, judges, judge),
+        offered=offered,
     )
 
 
@@ -112,7 +121,7 @@ def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Js
     known = BUILTIN.get(wish.tool)
     if known is None or not known.signed_when_bound or judge.policy.guards.of(wish.tool) is None:
         return None
-    return judges.targets.look(wish.tool, judge, resolve=wish.resolve)
+    return judges.places.look(wish.tool, judge, resolve=wish.resolve)
 
 
 def refused(problem: Problem) -> Checked:

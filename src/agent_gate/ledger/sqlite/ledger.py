@@ -8,12 +8,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.sqlite import backing, side_tables
+from agent_gate.ledger.sqlite import backing, service_tables, side_tables
 from agent_gate.ledger.sqlite.changes import counters
 from agent_gate.ledger.sqlite.clock_watch import ClockWatch
 from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
@@ -32,13 +33,14 @@ from agent_gate.ledger.sqlite.writer import Writer
 from agent_gate.model.approval import BareRequest, Question, question_of
 from agent_gate.model.charge import Charge
 from agent_gate.model.committed import Applied, Committed
-from agent_gate.model.entity_change import EntityRow
 from agent_gate.model.entry import GATE_PROJECT, Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
 from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
 from agent_gate.model.project import ProjectHead, ProjectState
+from agent_gate.model.service_tables import Row as TableRow
+from agent_gate.model.service_tables import Table, Value
 from agent_gate.model.tool import Json
 from agent_gate.model.undone import Undone
 from agent_gate.model.work import (
@@ -350,11 +352,13 @@ class SqliteLedger(DocumentDatabase):
     async def contacts(self) -> Sequence[tuple[str, str]]:
         return [(row[0], row[1]) for row in self._rows("SELECT key, updated_at FROM contact_info ORDER BY key")]
 
-    async def entity_snapshot(self) -> Sequence[EntityRow]:
-        return [EntityRow(*row) for row in self._rows(side_tables.ENTITIES)]
+    async def rows_of(
+        self, table: Table, where: Mapping[str, Value] = MappingProxyType({}), columns: Sequence[str] = ()
+    ) -> Sequence[TableRow]:
+        return self._look(service_tables.rows_of, table, where, columns)
 
-    async def entity_stamps(self) -> Mapping[str, str]:
-        return dict(self._rows("SELECT entity_id, last_updated FROM ha_entity_snapshot"))
+    async def steps_taken(self, service: str) -> int:
+        return self._look(service_tables.steps_taken, service)
 
     async def last_policy_hash(self) -> str | None:
         row = self._row("SELECT body ->> '$.policy_hash' FROM entries WHERE kind = 'policy' ORDER BY id DESC LIMIT 1")

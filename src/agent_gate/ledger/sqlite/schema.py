@@ -9,6 +9,8 @@ from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 
+from agent_gate.ledger.sqlite.service_tables import brought
+
 SHIPPED = Path(__file__).with_name("schema.sql")
 
 _AROUND = re.compile(r" ?([(),]) ?")
@@ -18,8 +20,12 @@ Objects = dict[tuple[str, str], tuple[str, str]]
 
 
 def differences(connection: sqlite3.Connection) -> Iterator[str]:
-    """One line for each object that is gone, was added, or is another than the shipped one."""
+    """One line for each object that is gone, was added, or is another than the shipped one; services bring tables."""
     found, shipped = _objects(connection), _shipped()
+    for name in ("service_tables", *(table.name for table in brought(connection))):
+        for key in (("table", name), ("index", f"sqlite_autoindex_{name}_1")):
+            if key not in shipped:
+                found.pop(key, None)
     for kind, name in shipped.keys() - found.keys():
         yield f"the {kind} `{name}` is gone"
     for kind, name in found.keys() - shipped.keys():

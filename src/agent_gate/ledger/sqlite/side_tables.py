@@ -1,4 +1,4 @@
-"""Reads of the tables beside the chain: grants, results that wait, messages about questions, entities, the clock."""
+"""Reads of the tables beside the chain: grants, results that wait, messages about questions, the clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ _ITS_OWN = (
 WAITING = f"SELECT call_id FROM waiting_results WHERE {_ITS_OWN} ORDER BY at, call_id LIMIT ?"  # noqa: S608
 WAITING_COUNT = f"SELECT count(*) FROM waiting_results WHERE {_ITS_OWN}"  # noqa: S608
 MESSAGES = "SELECT call_id, reference FROM question_messages WHERE channel = ? ORDER BY call_id"
-ENTITIES = "SELECT entity_id, state, attributes, last_updated, captured_at FROM ha_entity_snapshot ORDER BY entity_id"
 
 
 def known_offset(cursor: sqlite3.Connection, boot: str) -> float | None:

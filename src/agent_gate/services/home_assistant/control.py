@@ -1,4 +1,4 @@
-"""The hands of `ha_call_service`, `ha_activate_scene` and `ha_fire_event`: what is judged is what is sent."""
+"""Tools that act, `ha_call_service`, `ha_activate_scene` and `ha_fire_event`: what is judged is what is sent."""
 
 from __future__ import annotations
 

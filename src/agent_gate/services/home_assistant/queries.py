@@ -1,4 +1,4 @@
-"""The hands of the tools that look: at once from the copy of the home, or by asking its server."""
+"""Tools that look: at once from the copy of the home, or by asking its server."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from itertools import chain
 
 import orjson
 
-from agent_gate.model.entity_change import DropEntities, EntityRow, KeepEntities, SeenEntities
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import GateError
 from agent_gate.model.limits import (
@@ -22,6 +21,14 @@ from agent_gate.model.moment import epoch, iso
 from agent_gate.model.work import Change, Work
 from agent_gate.ports import Ledger
 from agent_gate.services.home_assistant.home import Entity, Home, Remembered
+from agent_gate.services.home_assistant.tables import (
+    EntityRow,
+    drop_entities,
+    entity_snapshot,
+    entity_stamps,
+    keep_entities,
+    seen_entities,
+)
 
 _SAME_MOMENT_S = 1.0
 _log = logging.getLogger(__name__)
@@ -57,11 +64,11 @@ class Snapshots:
         """
         if not self._home.is_ready:
             return
-        kept, entities, seen_at = await self._ledger.entity_stamps(), self._home.entities, self._home.seen_at
+        kept, entities, seen_at = await entity_stamps(self._ledger), self._home.entities, self._home.seen_at
         gone = [id for id in kept if id not in entities]
         changed = [entity for entity in entities.values() if kept.get(entity.entity_id) != entity.last_updated]
         at = iso(seen_at)
-        seen: list[Change] = [SeenEntities(at)] if len(changed) < len(entities) and self._is_news(seen_at) else []
+        seen: list[Change] = [seen_entities(at)] if len(changed) < len(entities) and self._is_news(seen_at) else []
         for change in chain(_drops(gone), _keeps(changed, at), seen):
             await self._ledger.commit(Work(GATE_PROJECT, changes=(change,)))
         self._seen_at = seen_at
@@ -84,7 +91,7 @@ class Snapshots:
 
 async def remembered(ledger: Ledger) -> Remembered | None:
     """What the ledger knows of the home; None where it never saw it."""
-    rows = await ledger.entity_snapshot()
+    rows = await entity_snapshot(ledger)
     found = [read for row in rows if (read := _read(row)) is not None]
     if not found:
         return None
@@ -105,7 +112,7 @@ def _read(row: EntityRow) -> tuple[Entity, float] | None:
 
 def _drops(entity_ids: Sequence[str]) -> Iterator[Change]:
     for at in range(0, len(entity_ids), HOME_SNAPSHOT_ROWS_MAX):
-        yield DropEntities(tuple(entity_ids[at : at + HOME_SNAPSHOT_ROWS_MAX]))
+        yield drop_entities(entity_ids[at : at + HOME_SNAPSHOT_ROWS_MAX])
 
 
 def _keeps(entities: Iterable[Entity], captured_at: str) -> Iterator[Change]:
@@ -117,10 +124,10 @@ def _keeps(entities: Iterable[Entity], captured_at: str) -> Iterator[Change]:
         rows.append(row)
         size += len(row.attributes or "") + len(row.state)
         if len(rows) >= HOME_SNAPSHOT_ROWS_MAX or size >= HOME_SNAPSHOT_BYTES_MAX:
-            yield KeepEntities(tuple(rows))
+            yield keep_entities(rows)
             rows, size = [], 0
     if rows:
-        yield KeepEntities(tuple(rows))
+        yield keep_entities(rows)
 
 
 def _row(entity: Entity, captured_at: str) -> EntityRow:

@@ -12,14 +12,15 @@ import pytest
 
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.committed import Applied, Committed
-from agent_gate.model.entity_change import DropEntities, EntityRow, KeepEntities, SeenEntities
 from agent_gate.model.errors import StorageError
 from agent_gate.model.limits import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHOT_BYTES_MAX, HOME_SNAPSHOT_ROWS_MAX
 from agent_gate.model.moment import iso
+from agent_gate.model.service_tables import DropRows, PutRows, SetColumn
 from agent_gate.model.work import Work
 from agent_gate.services.home_assistant import snapshots
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
+from agent_gate.services.home_assistant.tables import EntityRow, drop_entities, entity_snapshot, keep_entities
 from tests.gates import NOON, CountedIds, HandClock, soon, until
 
 HOUR_S = 3_600.0
@@ -71,20 +72,20 @@ def written(ledger: WatchedLedger) -> list[list[str]]:
     for work in ledger.works:
         (change,) = work.changes
         assert work.entries == ()
-        if isinstance(change, KeepEntities):
-            told.append([row.entity_id for row in change.rows])
-        elif isinstance(change, SeenEntities):
+        if isinstance(change, PutRows):
+            told.append([str(entity_id) for entity_id, *_ in change.rows])
+        elif isinstance(change, SetColumn):
             told.append(["all seen"])
         else:
-            assert isinstance(change, DropEntities)
-            told.append([f"-{id}" for id in change.entity_ids])
+            assert isinstance(change, DropRows)
+            told.append(["-" + str(entity_id) for (entity_id,) in change.keys])
     ledger.works.clear()
     return told
 
 
 async def test_an_entity_is_kept_with_its_state_attributes_and_the_moment(ledger: WatchedLedger) -> None:
     await hourly(home_of(lamp(1, "on", brightness=7, friendly_name="Küche")), ledger).take()
-    (row,) = await ledger.entity_snapshot()
+    (row,) = await entity_snapshot(ledger)
     assert (row.entity_id, row.state, row.last_updated, row.captured_at) == (
         "light.lamp_1",
         "on",
@@ -105,7 +106,7 @@ async def test_only_what_changed_is_written_again_and_what_is_gone_goes(ledger: 
     home.drop("light.lamp_3")
     await kept.take()
     assert written(ledger) == [["-light.lamp_3"], ["light.lamp_2"]]
-    assert [(row.entity_id, row.state) for row in await ledger.entity_snapshot()] == [
+    assert [(row.entity_id, row.state) for row in await entity_snapshot(ledger)] == [
         ("light.lamp_1", "off"),
         ("light.lamp_2", "on"),
     ]
@@ -123,7 +124,7 @@ async def test_a_home_that_was_not_read_yet_leaves_what_was_known(ledger: Watche
     unread = hourly(Home(HandClock()), ledger)
     await unread.take()
     await unread.close()
-    assert [row.entity_id for row in await ledger.entity_snapshot()] == ["light.lamp_1"]
+    assert [row.entity_id for row in await entity_snapshot(ledger)] == ["light.lamp_1"]
 
 
 async def test_a_large_home_is_written_and_emptied_in_parts(ledger: WatchedLedger) -> None:
@@ -135,7 +136,7 @@ async def test_a_large_home_is_written_and_emptied_in_parts(ledger: WatchedLedge
     home.replace_entities([])
     await kept.take()
     assert [len(part) for part in written(ledger)] == [HOME_SNAPSHOT_ROWS_MAX, HOME_SNAPSHOT_ROWS_MAX, 1]
-    assert await ledger.entity_snapshot() == []
+    assert await entity_snapshot(ledger) == []
 
 
 async def test_heavy_entities_are_written_few_at_a_time_and_the_heaviest_without_attributes(
@@ -146,7 +147,7 @@ async def test_heavy_entities_are_written_few_at_a_time_and_the_heaviest_without
     await hourly(home_of(*heavy, too_heavy), ledger).take()
     a_part = HOME_SNAPSHOT_BYTES_MAX // HOME_ATTRIBUTES_KEPT_BYTES_MAX + 1
     assert [len(part) for part in written(ledger)] == [a_part, a_part, 41 - 2 * a_part]
-    assert [row.entity_id for row in await ledger.entity_snapshot() if row.attributes is None] == ["light.lamp_99"]
+    assert [row.entity_id for row in await entity_snapshot(ledger) if row.attributes is None] == ["light.lamp_99"]
 
 
 async def test_it_is_taken_again_and_again_also_after_the_ledger_failed(
@@ -172,7 +173,7 @@ async def test_closing_keeps_the_home_a_last_time_and_no_more(ledger: WatchedLed
     kept = hourly(home, ledger)
     kept.start()
     await soon(kept.close())
-    assert [row.state for row in await ledger.entity_snapshot()] == ["off"]
+    assert [row.state for row in await entity_snapshot(ledger)] == ["off"]
     home.put(lamp(1, "on"))
     await asyncio.sleep(0)
     assert written(ledger) == [["light.lamp_1"]]
@@ -192,7 +193,7 @@ async def test_closing_does_not_fail_or_wait_for_a_ledger_that_does(
 async def test_what_was_forgotten_by_retention_is_captured_again_while_the_home_has_it(ledger: WatchedLedger) -> None:
     kept = hourly(home_of(lamp(1), lamp(2)), ledger)
     await kept.take()
-    assert isinstance(await ledger.commit(Work("_gate", changes=(DropEntities(("light.lamp_1",)),))), Applied)
+    assert isinstance(await ledger.commit(Work("_gate", changes=(drop_entities(("light.lamp_1",)),))), Applied)
     ledger.works.clear()
     await kept.take()
     assert written(ledger) == [["light.lamp_1"]]
@@ -208,7 +209,7 @@ async def test_each_entity_says_when_the_home_was_last_seen_also_where_it_did_no
     clock.advance(300)
     home.put(lamp(2, "on"))
     await kept.take()
-    assert {row.captured_at for row in await ledger.entity_snapshot()} == {iso(NOON + 300)}
+    assert {row.captured_at for row in await entity_snapshot(ledger)} == {iso(NOON + 300)}
 
 
 async def test_a_home_that_is_away_was_last_seen_when_it_went_and_is_not_written_again(ledger: WatchedLedger) -> None:
@@ -223,7 +224,7 @@ async def test_a_home_that_is_away_was_last_seen_when_it_went_and_is_not_written
     home.out_of_step()
     clock.advance(900)
     await kept.take()
-    assert {row.captured_at for row in await ledger.entity_snapshot()} == {iso(NOON + 100)}
+    assert {row.captured_at for row in await entity_snapshot(ledger)} == {iso(NOON + 100)}
     ledger.works.clear()
     clock.advance(900)
     await kept.take()
@@ -253,7 +254,7 @@ async def test_rows_that_somebody_spoilt_are_passed_over(ledger: WatchedLedger, 
         EntityRow("light.a", "on", fields["attributes"], "", fields["captured_at"]),
         EntityRow("light.b", "on", "{}", "", iso(NOON - 5)),
     )
-    assert isinstance(await ledger.commit(Work("_gate", changes=(KeepEntities(rows),))), Applied)
+    assert isinstance(await ledger.commit(Work("_gate", changes=(keep_entities(rows),))), Applied)
     found = await remembered(ledger)
     assert found is not None
     assert ([entity.entity_id for entity in found.entities], found.captured_at) == (["light.b"], NOON - 5)

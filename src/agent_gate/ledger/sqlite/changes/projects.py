@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent_gate.ledger.chain import GENESIS
 from agent_gate.ledger.sqlite.changes.handler import Handler, Writing
 from agent_gate.ledger.sqlite.group import ENTRY_WAL_BYTES, Chain
+from agent_gate.ledger.sqlite.service_tables import brought
 from agent_gate.model.committed import NotOpen
 from agent_gate.model.record import output_blob, undo_blob
 from agent_gate.model.work import CreateProject, Erase, KeepBlob, SetStatus, StateChange
@@ -55,6 +56,7 @@ def _erase(writing: Writing, change: Erase) -> None:
     cursor, project = writing.cursor, writing.project
     writing.group.write()  # entries of the same group are erased too
     cursor.execute("PRAGMA secure_delete = ON")
+    tables = [table for table in brought(cursor) if table.call]
     for call_id in change.call_ids:
         place = (project, call_id)
         signed = cursor.execute(
@@ -68,6 +70,8 @@ def _erase(writing: Writing, change: Erase) -> None:
             place,
         )
         cursor.execute("DELETE FROM blobs WHERE hash IN (?, ?)", (output_blob(call_id), undo_blob(call_id)))
+        for table in tables:
+            cursor.execute(f"DELETE FROM {table.name} WHERE {table.call} = ?", (call_id,))  # noqa: S608 -- names of ours
     # What the erased bodies told of the counts is gone.
     found = cursor.execute("SELECT scope, bucket, amount FROM counters WHERE project = ?", (project,))
     writing.told["counters"] = [list(row) for row in found.fetchall()]

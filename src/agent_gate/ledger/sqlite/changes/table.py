@@ -11,16 +11,16 @@ from agent_gate.ledger.sqlite.changes import (
     clock,
     contacts,
     counters,
-    entities,
     grants,
     messages,
     projects,
     questions,
     results,
+    service_tables,
 )
 from agent_gate.ledger.sqlite.changes.handler import Handler
 
-_SUBJECTS = (calls, counters, questions, projects, grants, results, messages, contacts, clock, entities)
+_SUBJECTS = (calls, counters, questions, projects, grants, results, messages, contacts, clock, service_tables)
 
 HANDLERS: Mapping[type, Handler[Any]] = MappingProxyType(
     {handler.kind: handler for subject in _SUBJECTS for handler in subject.HANDLERS}
