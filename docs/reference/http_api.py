@@ -18,7 +18,8 @@ Generated from the declarations of the API by `docs/reference/http_api.py`; a te
 declarations check every request and make the OpenAPI document at `/api/openapi.json`.
 
 **Who.** Every request but `/healthz` carries `Authorization: Bearer <token>`, the token of an agent or of an approver
-as `config.yaml` has it. An agent's token never opens what is for approvers, nor an approver's what is for agents:
+as `config.yaml` has it; `/api/v1/answers` is [signed](../guides/webhook-approvals.md) instead. An agent's token never
+opens what is for approvers, nor an approver's what is for agents:
 403, counted and recorded. An agent sees its own calls, runs, results and questions, and the state of its projects, each
 by a call that is judged and recorded, and refused while the gate is paused; people look by role.
 [What judges a request](doors.md) is a table of every route.

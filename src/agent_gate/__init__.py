@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agent_gate.config import load_policy as load_policy
     from agent_gate.gate.gate import Gate as Gate
     from agent_gate.gate.plans import run_plan as run_plan
-    from agent_gate.gate.runs import replay_run as replay_run
-    from agent_gate.gate.runs import verify_run as verify_run
+    from agent_gate.gate.recorded_runs import replay_run as replay_run
+    from agent_gate.gate.recorded_runs import verify_run as verify_run
     from agent_gate.model.approval import Approver as Approver
     from agent_gate.model.call import Agent as Agent
     from agent_gate.model.errors import ConfigError as ConfigError
@@ -65,7 +65,7 @@ _HOMES = {
     "agent_gate.gate.plans": ("run_plan",),
     "agent_gate.tools.engine": ("PermissionEngine",),
     "agent_gate.tools.by_name": ("build_signature", "validate_args"),
-    "agent_gate.gate.runs": ("replay_run", "verify_run"),
+    "agent_gate.gate.recorded_runs": ("replay_run", "verify_run"),
     "agent_gate.gate.gate": ("Gate",),
     "agent_gate.toolkit": ("Tool", "ToolContext", "ToolOutput", "tool", "transition"),
 }

@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import orjson
 import pytest
 from msgspec import structs
 
 from agent_gate.compat import Database
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Question
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
@@ -55,6 +54,7 @@ from agent_gate.services.home_assistant.tables import (
     keep_entities,
 )
 from agent_gate.system.clock import RandomIds
+from tests.contract.storages import STORAGES
 
 NOW = 1_800_000_000.25
 NEWS_S = 10.0
@@ -93,16 +93,15 @@ class Storage:
         return ledger
 
 
-def sqlite_at(folder: Path) -> Callable[[Clock], DocumentLedger]:
-    return lambda clock: SqliteLedger(folder / "a.db", clock, RandomIds())
-
-
-IMPLEMENTATIONS = {"sqlite": sqlite_at}
-
-
-@pytest.fixture(params=IMPLEMENTATIONS)
+@pytest.fixture(params=STORAGES)
 async def storage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Storage]:
-    storage = Storage(IMPLEMENTATIONS[request.param](tmp_path))
+    place = STORAGES[request.param](tmp_path)
+
+    def open_one(clock: Clock) -> DocumentLedger:
+        # The names of the document are no part of the port, and yet on every ledger.
+        return cast("DocumentLedger", place.open(clock, RandomIds()))
+
+    storage = Storage(open_one)
     yield storage
     for ledger in storage.opened:
         await ledger.close()
@@ -788,6 +787,14 @@ class TestEntities:
         before = await ledger.head("_gate")
         await ledger.commit(Work("_gate", changes=(keep_entities((self.entity("a"),)),)))
         assert await ledger.head("_gate") == before
+
+
+async def test_a_turn_passes_on_as_soon_as_its_work_has_its_place(ledger: Ledger) -> None:
+    async with ledger.turn("default") as first:
+        committing = first.commit(Work("default", stands_on=first.state.ref))
+        async with asyncio.timeout(20), ledger.turn("default") as second:
+            assert second.state.ref == first.state.ref
+        assert isinstance(await committing, Applied)
 
 
 @pytest.mark.parametrize(("project", "status"), [("default", "locked"), (GATE_PROJECT, "paused")])

@@ -14,7 +14,7 @@ import pytest
 
 from agent_gate import Gate, Outcome, open_gate
 from agent_gate.gate.plans import run_plan
-from agent_gate.gate.runs import replay_run
+from agent_gate.gate.recorded_runs import replay_run
 from agent_gate.model.call import CallRequest
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.sandbox.choice import Choice, Sandbox, probe

@@ -168,6 +168,9 @@ async def test_an_agents_request_is_judged_as_its_line_says(tmp_path: Path, line
         if line.agent == "refused":
             assert (answer.status_code, answer.json()["error"]["code"], written) == (403, 6003, [])
             return
+        if line.agent == "unknown":
+            assert (answer.status_code, answer.json()["error"]["code"], written) == (401, 6002, [])
+            return
         assert answer.status_code == 200, answer.text
         if line.agent == "leave":
             assert written == ["gate.read"]

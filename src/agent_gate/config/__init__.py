@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         StorageConfig,
         TelegramConfig,
         TLSConfig,
+        WebhookConfig,
     )
     from agent_gate.config.yaml_file import Document, load_yaml, parse_yaml
     from agent_gate.model.errors import ConfigError
@@ -50,6 +51,7 @@ __all__ = [
     "StorageConfig",
     "TLSConfig",
     "TelegramConfig",
+    "WebhookConfig",
     "load_config",
     "load_permissions",
     "load_plan",

@@ -53,7 +53,7 @@ def _coerced(text: str, types: set[str]) -> Json:
 
 
 def _types_at(schema: Mapping[str, Json], place: Field) -> Iterator[str]:
-    """What the value of a field may be; nothing where the schema does not say."""
+    """Types that the value of a field may have; none where the schema does not say."""
     parts = list(_alternatives(schema, schema))
     for step in place:
         below = [part for around in parts for part in _below(around, step)]

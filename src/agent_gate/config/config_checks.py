@@ -1,4 +1,4 @@
-"""What config.yaml must mean beyond its shape: who is who, and which fields go together."""
+"""Checks of what config.yaml means beyond its shape: who is who, and which fields go together."""
 
 from __future__ import annotations
 
@@ -42,11 +42,37 @@ def check_meaning(value: Json, problems: Problems, *, for_agents: bool = True) -
     if named == 2 or (named == 0 and for_agents):
         what = "given besides `agents`; keep one" if named else "missing"
         problems.add(("agent",), f"{what}; write `agent: {{token: …}}` for one agent, or a list under `agents`")
+    _check_messengers(value, problems)
     _check_people(value, problems)
     _check_phones(value, problems)
     _check_chains(value, problems)
     for name in mapping_at(value, "projects"):
         _check_state(("projects", name), mapping_at(value, "projects", name), problems)
+
+
+_MESSENGERS = {"telegram": "token, chat_id and allowed_users", "webhook": "url and secret"}
+"""The sections of a messenger, by its type, and what is written there."""
+
+
+def _messengers(value: Json) -> list[tuple[Field, Mapping[str, Any]]]:
+    alone = [(("messenger",), mapping_at(value, "messenger"))] if "messenger" in value else []
+    return [*alone, *mappings_at(value, "messengers")]
+
+
+def _check_messengers(value: Json, problems: Problems) -> None:
+    if "messenger" in value and "messengers" in value:
+        problems.add(("messenger",), "given besides `messengers`; keep one")
+    given = _messengers(value)
+    _check_unique(_fields(given, "type"), "there can be one of each type", problems)
+    for place, messenger in given:
+        kind = messenger.get("type")
+        if not isinstance(kind, str) or kind not in _MESSENGERS:
+            continue
+        if kind not in messenger:
+            problems.add((*place, kind), f"missing; write {_MESSENGERS[kind]}")
+        for other in _MESSENGERS.keys() - {kind}:
+            if other in messenger:
+                problems.add((*place, other), f"would have no effect beside `type: {kind}`; remove it")
 
 
 def _check_chains(value: Json, problems: Problems) -> None:
@@ -72,6 +98,8 @@ def _check_people(value: Json, problems: Problems) -> None:
         _check_unique(_fields(mappings_at(value, "approvers"), key), "each is one person", problems)
     _check_owners(value, problems)
     at_home = {phone.get("approver") for _, phone in mappings_at(value, *_PHONES)}
+    if any("webhook" in messenger for _, messenger in _messengers(value)):
+        return  # which may name any of them
     for place, approver in mappings_at(value, "approvers"):
         if "token" not in approver and "telegram_user_id" not in approver and approver.get("id") not in at_home:
             problems.add(place, "can never answer; give a token, a telegram_user_id, or a phone at home")

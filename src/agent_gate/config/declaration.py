@@ -38,7 +38,7 @@ class DeclaredField(NamedTuple):
 
 
 def declared(annotation: Any) -> Declared:
-    """What an annotation declares; `X | None` is an X that may be absent."""
+    """Read what an annotation declares; `X | None` is an X that may be absent."""
     setting, may_be_none = NOTHING, False
     while True:
         origin = get_origin(annotation)

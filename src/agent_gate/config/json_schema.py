@@ -16,7 +16,7 @@ from agent_gate.model.setting import Sections, Setting
 
 Part: TypeAlias = dict[str, Any]
 SectionsByName: TypeAlias = Mapping[str, Any]
-"""What `Sections` stands for: names, each with the dataclass that declares its section, or that in `Annotated`."""
+"""Values of `Sections`: names, each with the dataclass that declares its section, or that in `Annotated`."""
 
 _SCALARS: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _KEYWORDS = {

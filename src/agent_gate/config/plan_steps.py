@@ -1,4 +1,4 @@
-"""Whether the steps of a plan fit the tools that are here: all of them, before the first is made."""
+"""Checks that the steps of a plan fit the tools that are here: all of them, before the first is made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_steps(plan: Plan, tools: Tools) -> None:
 
 
 def wrong_reference(reference: Reference, earlier: Collection[str]) -> str:
-    """What is wrong with it, where these are the ids of the steps before; else empty."""
+    """Say what is wrong with it, where these are the ids of the steps before; else empty."""
     if not reference.step_id:
         return "a reference is written ${steps.<id>.data…}"
     return "" if reference.step_id in earlier else f"{shown(reference.text)} does not name an earlier step by its id"
@@ -78,7 +78,7 @@ def _wrong_arguments(plan: Plan, tools: Tools) -> Iterator[Problem]:
 
 
 def _wrong(step: PlanStep, registered: RegisteredTool) -> str:
-    """What can be known of arguments before any step is made: all but what others will reach."""
+    """Say what can be known of arguments before any step is made: all but what others will reach."""
     declaration, args = registered.declaration, dict(step.args)
     references = list(references_in(args))
     schema, hides = declaration.input_schema, bool(declaration.secret)

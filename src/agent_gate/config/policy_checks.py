@@ -1,4 +1,4 @@
-"""What a policy must mean beyond its shape: expressions compile, names exist, times make sense."""
+"""Checks of what a policy means beyond its shape: expressions compile, names exist, times make sense."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy says without effect: it loads, and whoever loads it is told."""
+"""Warnings about what a policy says without effect: it loads, and whoever loads it is told."""
 
 from __future__ import annotations
 

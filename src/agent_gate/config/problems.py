@@ -23,7 +23,7 @@ _PROBLEMS_MAX = 50
 
 
 class Problems:
-    """What is wrong with one document; fields that are already blamed are not blamed again."""
+    """Problems of one document; fields that are already blamed are not blamed again."""
 
     def __init__(self, document: Document) -> None:
         self.document = document

@@ -108,12 +108,41 @@ class TelegramConfig:
 
 
 @section
+class WebhookConfig:
+    """A URL that is told of questions, signed; answers come back signed as well."""
+
+    url: Annotated[
+        str,
+        Setting(
+            "where questions are posted",
+            pattern=r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)|http://(localhost|127\.0\.0\.1|\[::1\]))"
+            r"(:[0-9]{1,5})?([/?][^\s#]*)?$",
+            form="an https:// URL without a user name; http:// only to localhost, 127.0.0.1 or [::1]",
+            secret=True,
+        ),
+    ]
+    secret: Annotated[
+        str,
+        Setting(
+            "with which both sides sign",
+            pattern=r"^whsec_([A-Za-z0-9+/]{4}){8,21}([A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?$",
+            form="`whsec_` and the base64 of 24 to 64 random bytes; make one with"
+            " `echo whsec_$(openssl rand -base64 32)`",
+            secret=True,
+        ),
+    ]
+
+
+@section
 class MessengerConfig:
     """A place where people are asked."""
 
-    type: Annotated[Literal["telegram"], Setting("the kind of messenger")]
+    type: Annotated[Literal["telegram", "webhook"], Setting("the kind of messenger")]
     telegram: Annotated[
-        TelegramConfig | None, Setting("a bot in a chat", remedy="write token, chat_id and allowed_users", needed=True)
+        TelegramConfig | None, Setting("a bot in a chat", remedy="write token, chat_id and allowed_users")
+    ] = None
+    webhook: Annotated[
+        WebhookConfig | None, Setting("a URL that is told of questions", remedy="write url and secret")
     ] = None
 
 
@@ -195,7 +224,7 @@ class RateLimitConfig:
 
 @section
 class RouteConfig:
-    """Which requests of Envoy's go through which chain; an absent field fits any."""
+    """A chain, and the requests of Envoy's that go through it; an absent field fits any."""
 
     chain: Annotated[Name, Setting("the name of a chain", remedy="name a chain")]
     route: Annotated[Name, Setting("the name that the route has in Envoy's own configuration")] = ""
@@ -269,7 +298,9 @@ class Config:
         ),
     ]
     """The one agent of `agent:`; None where the file has `agents:`."""
-    messenger: Annotated[MessengerConfig | None, Setting("where people are asked", needed=False)]
+    messenger: Annotated[
+        MessengerConfig | None, Setting("the one place where people are asked; instead of `messengers`", needed=False)
+    ]
     services: Annotated[ServicesConfig, Setting("what tools act on", needed=False)]
     storage: Annotated[StorageConfig, Setting("where the ledger is", secret=True, needed=False)]
     approval_timeout: Annotated[Positive, Setting("seconds until a question expires")] = 900
@@ -306,3 +337,11 @@ class Config:
             max_names=200,
         ),
     ] = field(default_factory=dict)
+    messengers: Annotated[
+        tuple[MessengerConfig, ...], Setting("several places where people are asked, each of another kind", min_items=1)
+    ] = ()
+    """Those of the list; `every_messenger` also knows the one of `messenger:`."""
+
+    @property
+    def every_messenger(self) -> tuple[MessengerConfig, ...]:
+        return self.messengers if self.messenger is None else (self.messenger,)

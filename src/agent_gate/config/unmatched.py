@@ -11,14 +11,14 @@ from agent_gate.policy.patterns import is_glob, literals
 from agent_gate.policy.signature import shown
 
 NO_TOOL = "http.request"
-"""What requests of others' traffic are called, which are no calls of a tool."""
+"""Name of requests of others' traffic, which are no calls of a tool."""
 _NAME = re.compile(r"[^(*?\[]*")
 _LIKENESS = 0.8
 """More than elsewhere: one policy may serve several programs, each with tools of its own."""
 _COMPARED_MAX = 200
 """Names that are compared with those of tools, of one policy."""
 _MENDED_MAX = 8
-"""How many mistakes of one pattern are mended to show what would match."""
+"""Mistakes of one pattern that are mended to show what would match."""
 
 
 class Unmatched:
@@ -57,7 +57,7 @@ class Unmatched:
         return _comma(name, rest)
 
     def _form(self, name: str, rest: str) -> PatternMistake | None:
-        """Whether calls of the tool have arguments in their signature always, or never; then what the tool knows."""
+        """Tell if calls of the tool have arguments in their signature always, or never; then what the tool knows."""
         tool = self._tools.get(name)
         if name not in self._forms:
             self._forms[name] = _signed(tool) if tool and tool.registered and not tool.sign else (True, False)
@@ -101,7 +101,7 @@ def _brackets(pattern: str) -> PatternMistake | None:
 
 
 def _signed(tool: ToolDeclaration) -> tuple[bool, bool]:
-    """Whether any argument is part of its signatures, and whether one always is."""
+    """Tell if any argument is part of its signatures, and if one always is."""
     schema = tool.input_schema
     names = {name for name in schema.get("properties", ()) if tool.kind_of(name) is not ArgumentKind.UNSIGNED}
     may_have_others = schema.get("additionalProperties") is not False

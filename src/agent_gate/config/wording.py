@@ -50,7 +50,7 @@ def wording(keyword: str, limit: Any, value: Json, words: str, part: dict[str, A
 
 
 def remedy(part: Mapping[str, Any]) -> str:
-    """What to do about a field that is missing."""
+    """Say what to do about a field that is missing."""
     if "x-remedy" in part:
         return str(part["x-remedy"])
     if "enum" in part:

@@ -26,7 +26,7 @@ class EmptyFileError(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says, under the name by which messages call it."""
+    """The content of a file, under the name by which messages call it."""
 
     name: str
     value: Json
@@ -111,7 +111,7 @@ def _feed(builder: Builder, text: str) -> None:
 
 
 def _hint(text: str, line: int) -> str:
-    """What YAML's own words do not tell: the brace of `${NAME}` opens a mapping inside `{…}` and `[…]`."""
+    """Tell what YAML's own words do not: the brace of `${NAME}` opens a mapping inside `{…}` and `[…]`."""
     at_fault = text.split("\n")[line : line + 1]
     found = _BARE_VARIABLE.search(at_fault[0]) if at_fault else None
     return f'; inside {{…}} and […] write it in quotes: "{found[1]}"' if found else ""

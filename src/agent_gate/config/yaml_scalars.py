@@ -1,4 +1,4 @@
-"""What an unquoted word of YAML stands for: the core schema of YAML 1.2, without octal and hexadecimal."""
+"""Reads unquoted words of YAML: the core schema of YAML 1.2, without octal and hexadecimal."""
 
 from __future__ import annotations
 

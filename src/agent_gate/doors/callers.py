@@ -57,7 +57,7 @@ class Callers:
             return await self._identified(request)
         wait_s = self._throttle.wait_s(address, shown)
         if wait_s:
-            return _too_many(wait_s)
+            return too_many(wait_s)
         try:
             caller = await self._identified(request)
         except IdentityError:
@@ -69,6 +69,21 @@ class Callers:
             self._throttle.failed(address)
         return caller
 
+    async def refused_by_chain(self, request: Request) -> Answered | None:
+        """For a request whose sender is known by other means; None where the chain, if there is one, lets it pass."""
+        if self._chain is None:
+            return None
+        address = address_of(request)
+        wait_s = self._throttle.wait_s(address)
+        if wait_s:
+            return too_many(wait_s)
+        passed = await self._through(self._chain, request)
+        if not isinstance(passed, Answered):
+            return None
+        if passed.problem is not None and passed.problem.code == _CODES[401]:
+            self._throttle.failed(address)
+        return passed
+
     def _shown(self, request: Request) -> str:
         """What the request shows of who sends it; empty where nothing. A chain may look at any header."""
         if self._chain is None:
@@ -78,13 +93,15 @@ class Callers:
     async def _identified(self, request: Request) -> Caller | Answered:
         if self._chain is None:
             return caller_of(request, self._identities)
+        passed = await self._through(self._chain, request)
+        return passed if isinstance(passed, Answered) else self._named(passed)
+
+    async def _through(self, chain: ConfiguredChain, request: Request) -> RequestContext | Answered:
         try:
-            response = await self._chain.run(_context(request))
+            response = await chain.run(_context(request))
         except InvalidRequest as error:
             return Answered(problem_response(error.problem, 400), error.problem)
-        if not response.passes:
-            return _answered(response)
-        return self._named(response.context)
+        return response.context if response.passes else _answered(response)
 
     def _named(self, context: RequestContext) -> Caller:
         """The credentials that the chain has used are not in the headers any more."""
@@ -103,7 +120,7 @@ class Callers:
         return caller
 
 
-def _too_many(wait_s: float) -> Answered:
+def too_many(wait_s: float) -> Answered:
     problem = slowed_down(wait_s)
     return Answered(problem_response(problem, 429, {"retry-after": str(seconds_of(wait_s))}), problem)
 

@@ -41,6 +41,7 @@ SECURITY_HEADERS: Mapping[str, str] = {
 }
 """What every response says unless it says something else itself."""
 
+_READ = "agent_gate.body"
 _LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
 _EVERYWHERE = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 -- read in the configuration
 _DEFAULT_PORTS: Mapping[str, int] = {"http": 80, "https": 443, "ws": 80, "wss": 443}
@@ -188,7 +189,9 @@ def holder_of(token: str | None, identities: Identities) -> Caller:
 
 
 async def body_of(request: Request, bytes_max: int = MESSAGE_BYTES_MAX) -> bytes:
-    """The whole body, read no further than the bound."""
+    """The whole body, read no further than the bound; who asks again is given what was read."""
+    if _READ in request.scope:
+        return bytes(request.scope[_READ])
     too_large = ToolError(f"the body is larger than {bytes_max} bytes", code=1006, suggestion="send less")
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > bytes_max:
@@ -198,6 +201,7 @@ async def body_of(request: Request, bytes_max: int = MESSAGE_BYTES_MAX) -> bytes
         body += chunk
         if len(body) > bytes_max:
             raise too_large
+    request.scope[_READ] = bytes(body)
     return bytes(body)
 
 

@@ -34,8 +34,9 @@ class Identities:
         self._telegram_users = {
             one.telegram_user_id: one.id for one in config.approvers if one.telegram_user_id is not None
         }
-        telegram = config.messenger.telegram if config.messenger else None
-        self._telegram_allowed = frozenset(telegram.allowed_users if telegram else ())
+        self._telegram_allowed = frozenset(
+            user for one in config.every_messenger if one.telegram for user in one.telegram.allowed_users
+        )
 
     def agent(self, token: str) -> Agent | None:
         name = _holder(token, self._agent_tokens)

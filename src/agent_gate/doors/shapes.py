@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +11,7 @@ from agent_gate.gate.plans import RunResult
 from agent_gate.model.approval import Question
 from agent_gate.model.call import Agent, Facts
 from agent_gate.model.codec import canonical, sha256_hex
+from agent_gate.model.moment import iso
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.policy import layers
 from agent_gate.policy.judge import Judge
@@ -38,6 +40,30 @@ def tool_to_json(tool: ToolDeclaration) -> dict[str, Any]:
         "confirmation_required": tool.confirmation_required,
         "required_roles": list(tool.required_roles),
     }
+
+
+def question_to_json(question: Question, approved_by: Sequence[str]) -> dict[str, Any]:
+    """An open question, without what an answer needs."""
+    fields: dict[str, Any] = {
+        "call_id": question.call_id,
+        "request_id": question.request_id,
+        "project": question.project,
+        "agent_id": question.agent_id,
+        "tool": question.tool,
+        "args": dict(question.args),
+        "signatures": list(question.signatures),
+        "reasons": [dict(reason) for reason in question.reasons],
+        "created_at": iso(question.created_at),
+        "expires_at": iso(question.expires_at),
+        "approvers_required": question.approvers_required,
+        "approved_by": list(approved_by),
+        "approver_roles": list(question.approver_roles),
+    }
+    if question.has_run:
+        fields["has_run"] = True
+    if question.run_id is not None:
+        fields["run_id"] = question.run_id
+    return fields
 
 
 def digest(question: Question) -> str:

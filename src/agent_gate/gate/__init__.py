@@ -1,1 +1,1 @@
-"""What drives a call, and what people and plans do with it."""
+"""Everything that drives a call, and what people and plans do with it."""

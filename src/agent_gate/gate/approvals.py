@@ -1,4 +1,4 @@
-"""Where people sit: open questions and their answers, standing grants, and the switch that stops everything."""
+"""The side of people: open questions and their answers, standing grants, and the switch that stops everything."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from agent_gate.tools.grants import why_once_only
 class OpenQuestion:
     question: Question
     approved_by: tuple[str, ...] = ()
-    """Who has agreed so far, where more than one must."""
+    """People who have agreed so far, where more than one must."""
     unattended: str = ""
-    """Where the process that holds the call is gone: that, and what would come of a yes."""
+    """Says so where the process that holds the call is gone, and what would come of a yes."""
 
 
 class Successor(Protocol):
-    """Who can go on with a call whose process is gone."""
+    """A process that can go on with a call whose own is gone."""
 
     async def could_take_over(self, question: Question) -> bool: ...
 
@@ -37,7 +37,7 @@ class Successor(Protocol):
 
 
 class Approvals:
-    """What every approvers' door does; entitlement is checked behind it, identity in front of it."""
+    """Serves every approvers' door; entitlement is checked behind it, identity in front of it."""
 
     def __init__(self, gate: Gate, successor: Successor | None = None) -> None:
         self._gate, self._ledger, self._successor = gate, gate.ledger, successor
@@ -67,11 +67,11 @@ class Approvals:
         return why_once_only(question, self._gate.tools.declaration)
 
     async def unattended_calls(self) -> frozenset[str]:
-        """Those of whose question `unattended` has something to say."""
+        """Calls of whose question `unattended` has something to say."""
         return await self._ledger.abandoned_calls()
 
     async def unattended(self, question: Question) -> str:
-        """What whoever answers has to know where the process that holds the call is gone; empty where it is there."""
+        """Tell whoever answers that the process that holds the call is gone, and what then; empty where it is there."""
         if await self._ledger.abandoned_by(question.call_id) in (None, self._ledger.instance):
             return ""
         if question.has_run:
@@ -94,7 +94,7 @@ class Approvals:
         note: str = "",
         grant: GrantTerms | None = None,
     ) -> str:
-        """What comes of a yes where the process that holds the call is gone, as `unattended` says it; else nothing.
+        """Answer, and tell what comes of a yes where the call's process is gone, as `unattended` says it; else nothing.
 
         Raises GateError where the answer does not count: 6003, 1016, 2002; that is recorded as well.
         """
@@ -106,7 +106,7 @@ class Approvals:
         return unattended
 
     async def grants(self) -> Sequence[Grant]:
-        """Those that can still be used."""
+        """Grants that can still be used."""
         return await self._ledger.grants(self._gate.clock.now())
 
     async def revoke(self, grant_id: str, by: Approver) -> Grant:

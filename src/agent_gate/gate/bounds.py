@@ -16,14 +16,14 @@ from agent_gate.model.limits import (
 @dataclass(frozen=True, slots=True)
 class GateBounds:
     join_poll_s: float = JOIN_POLL_S
-    """How often one who joined a call of another process looks whether it has ended."""
+    """Between two looks of one who joined a call of another process whether it has ended."""
     notify_timeout_s: float = NOTIFY_TIMEOUT_S
-    """How long a messenger may take to bring a question."""
+    """For a messenger to bring a question."""
     effect_timeout_s: float = EFFECT_TIMEOUT_S
     refusal_summary_s: float = REFUSAL_SUMMARY_S
-    """How long refusals are counted before they are written down."""
+    """For counting refusals before they are written down together."""
     policy_poll_s: float = POLICY_POLL_INTERVAL_S
-    """How often the policy's file is looked at."""
+    """Between two looks at the policy's file."""
 
 
 DEFAULT_BOUNDS = GateBounds()

@@ -154,7 +154,7 @@ class Driver:
         return await self._recorder.settle_or_move(progress, judged, ending)
 
     async def _intend(self, progress: Progress, judged: Judged) -> Judged | Outcome | None:
-        """What to do, its intent durable; else the outcome, or None where what was judged has moved before."""
+        """Make the intent durable; else the outcome, or None where what was judged has moved before."""
         try:
             kept = await self._stages.performer.keep(judged.prepared)
             if isinstance(kept, Ending):
@@ -193,7 +193,7 @@ class Driver:
         return None if isinstance(kept, Ending) else (judged, kept)
 
     async def _perform_pure(self, progress: Progress, judged: Judged) -> Outcome | None:
-        """What only looks needs no turn: it has seen the state that it was bound on."""
+        """Compute a pure tool; one that only looks needs no turn: it has seen the state that it was bound on."""
         if not judged.prepared.registered.only_looks:
             reached = await self._take_turn(progress, judged)
             return None if isinstance(reached, Unfit) else reached

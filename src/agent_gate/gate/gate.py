@@ -32,7 +32,7 @@ from agent_gate.ports import Clock, Ids, Ledger, Observer, Secrets, Service, Too
 from agent_gate.resolve.copies import Copies
 
 BREAK_OFF_LOOK_S = 0.1
-"""How often a step that is to end is looked at: it may just be on its way to a question."""
+"""Seconds between looks at a step that is to end: it may just be on its way to a question."""
 UNSAID: Final[Any] = object()
 """Stands for an option that the caller did not say, whatever its type."""
 
@@ -60,7 +60,7 @@ class Gate:
         self.ledger, self.clock, self.ids, self.secrets = ledger, clock, ids, secrets
         self.tools, self.agent, self.stages = tools, agent, stages
         self.services: Sequence[Service] = ()
-        """What offers the tools, as far as it has a health of its own."""
+        """Providers of the tools, as far as they have a health of their own."""
         self.reload_policy: Callable[[], Awaitable[bool]] | None = None
         """Loads the file of the policy now, and says whether it is in force; None where there is no file."""
         self.observer: Observer = Unobserved()
@@ -81,7 +81,7 @@ class Gate:
 
     @property
     def calls_under_way(self) -> int:
-        """Those that have no outcome yet."""
+        """The number of calls that have no outcome yet."""
         return len(self._under_way)
 
     async def call(
@@ -224,7 +224,7 @@ class Gate:
         shows_state: bool = True,
         copies: Copies | None = None,
     ) -> tuple[Outcome, SimulationState | None]:
-        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
+        """Try a call out: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on.
 
         Reads and previews do run something on this machine: an agent's door leaves them off. It leaves `state.get` off
         too (`shows_state`): what an agent reads is recorded, and a simulation is not.
@@ -235,7 +235,7 @@ class Gate:
         return await self._simulator.simulate(request, so_far, extent)
 
     async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
-        """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
+        """Tell what the gate would say to a call now, with the whole trace; nothing is done, nobody asked."""
         return await self._simulator.explain(request)
 
     async def bound_hash(self, request: CallRequest) -> str | None:

@@ -44,7 +44,7 @@ class RunResult:
     outcomes: tuple[Outcome, ...]
     """Of the steps that were attempted."""
     problem: Problem | None = None
-    """Why the run as a whole was refused."""
+    """The reason why the run as a whole was refused."""
 
 
 async def run_plan(
@@ -102,7 +102,7 @@ class _Run:
         self._outcomes: list[Outcome] = []
         self._data: dict[str, Json] = {}
         self._succeeded: set[str] = set()
-        """What earlier steps with an id reached."""
+        """Ids of earlier steps that were a success."""
         self._begun = False
         self._recorded_in = project
         """The project whose chain the run is written to: the gate's own where it may not be, or is not there."""
@@ -140,7 +140,7 @@ class _Run:
         return None
 
     async def _break_off(self) -> None:
-        """What the step that runs comes to is on record before the end of the run is; no other step is attempted."""
+        """Record what the step that runs comes to, before the end of the run; no other step is attempted."""
         try:
             outcome = await self._gate.break_off(self._run_id)
             if outcome is not None and outcome.call_id not in (known.call_id for known in self._outcomes[-1:]):
@@ -303,7 +303,7 @@ class _Run:
         return RunResult(self._run_id, status, outcomes, problem)
 
     async def _unrecorded(self) -> int:
-        """How many steps ended so that the ledger does not say how, or not yet."""
+        """The number of steps that ended so that the ledger does not say how, or not yet."""
         failed = [one.call_id for one in self._outcomes if one.status in (Status.ERROR, Status.UNKNOWN)]
         return sum([not await self._gate.ledger.entries_of(call_id, "settled") for call_id in failed])
 

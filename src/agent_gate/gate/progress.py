@@ -39,33 +39,33 @@ class Progress(Struct, eq=False):
     question: Question | None = None
     """The last one that was put."""
     agreed: bool = False
-    """Whether it was answered with yes."""
+    """True once it was answered with yes."""
     shown: Judged | None = None
-    """What the question was about."""
+    """The call that the question was about."""
     resolution: Resolution | None = None
     reserved: tuple[Charge, ...] = ()
-    """What the ledger already counts for this call."""
+    """Charges that the ledger already counts for this call."""
     args_json: bytes | None = None
     """The arguments' canonical bytes, until they have been used."""
     bound: Prepared | None = None
     stages: list[Reached] = []
-    """Those that it was in, in order."""
+    """Stages that it was in, in order."""
     waiters: list[asyncio.Future[Outcome]] = []
     """One for each caller, so that one who gives up takes nothing from the others."""
     impatient: list[asyncio.Future[Outcome]] = []
-    """Those of callers who do not wait while a person thinks."""
+    """Waiters of callers who do not wait while a person thinks."""
     followers: list[Presence] = []
     """Callers who will take the outcome, as long as they are there."""
     promised: bool = False
-    """Whether it was settled in the belief that one of them would."""
+    """True where it was settled in the belief that one of them would."""
     taken: bool = False
-    """Whether one of them did."""
+    """True once one of them did."""
     nothing_done: bool = False
-    """Whether the act was begun and is known to have changed nothing."""
+    """True where the act was begun and is known to have changed nothing."""
     attempts: int = 0
-    """How often it went from bind on."""
+    """Times that it went from bind on."""
     grant: Grant | None = None
-    """What a person agreed to beforehand, where it stands for an answer."""
+    """The agreement that a person gave beforehand, where it stands for an answer."""
 
     def release(self) -> None:
         """Give back what binding holds; nothing is held while a person thinks."""

@@ -37,7 +37,7 @@ class Proposals:
         """Proposals of each agent that wait for a person, and take room on a disk."""
 
     async def conclude(self, progress: Progress, judged: Judged, proposal: Proposal) -> tuple[Ending, Judged]:
-        """How it ended, with the verdict that this rests on: the call's own, or the one on what it wrote."""
+        """Take it to its end, told with the verdict that this rests on: the call's own, or the one on what it wrote."""
         try:
             told = with_output(proposal.result)
             if not proposal.changes and proposal.problem is None:
@@ -57,7 +57,7 @@ class Proposals:
             await proposal.discard()
 
     async def preview(self, judged: Judged, proposal: Proposal) -> Ending:
-        """How it would end; nothing is done, nobody asked."""
+        """Tell how it would end; nothing is done, nobody asked."""
         try:
             shown = {**proposal.result, "changes": await proposal.shown()}
             output = with_output(shown).output
@@ -82,7 +82,7 @@ class Proposals:
     async def _not_agreed(
         self, progress: Progress, judged: Judged, proposal: Proposal
     ) -> tuple[Problem | None, Verdict]:
-        """Why what was written may not count; nothing where the policy, and a person where it asks for one, agree."""
+        """The problem with what was written; none where the policy, and a person where it asks for one, agree."""
         verdict = self._decide(judged, proposal)
         were_shown = progress.agreed and _were_shown(proposal, judged.prepared.call)
         if verdict.decision is not Decision.ASK or were_shown:

@@ -24,7 +24,7 @@ from agent_gate.pipeline.admit import Admitted, Rejected
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.settle import UnboundCall
 from agent_gate.pipeline.stages import Stages
-from agent_gate.ports import Clock, Judged, Ledger, Prepared
+from agent_gate.ports import Clock, Judged, Prepared, States
 from agent_gate.resolve.copies import Copies
 from agent_gate.tools.files import FS_WRITE
 from agent_gate.tools.state import STATE_GET
@@ -32,7 +32,7 @@ from agent_gate.tools.state import STATE_GET
 
 @dataclass(frozen=True, slots=True)
 class SimulationState:
-    """Where a simulation has come to: the virtual state, and what its steps so far would have counted against."""
+    """The virtual state that a simulation has come to, and what its steps so far would have counted against."""
 
     state: ProjectState
     charges: tuple[Charge, ...] = ()
@@ -42,7 +42,7 @@ class SimulationState:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far a simulation goes beyond judging."""
+    """The extent of a simulation beyond judging."""
 
     with_reads: bool = False
     with_previews: bool = False
@@ -58,14 +58,14 @@ class Extent:
 class Simulator:
     """Simulates and explains calls."""
 
-    def __init__(self, stages: Stages, in_force: InForce, proposals: Proposals, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, stages: Stages, in_force: InForce, proposals: Proposals, ledger: States, clock: Clock) -> None:
         self._stages, self._in_force, self._proposals = stages, in_force, proposals
         self._ledger, self._clock = ledger, clock
 
     async def simulate(
         self, request: CallRequest, so_far: SimulationState | None, extent: Extent
     ) -> tuple[Outcome, SimulationState | None]:
-        """What would happen: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on."""
+        """Try a call out: nothing is written, nobody asked. Pure tools run on a virtual state, which goes on."""
         request, started_at = replace(request, simulate=True, copies=extent.copies), self._clock.now()
         simulated = await self._bind(request, so_far)
         if isinstance(simulated, Problem):
@@ -95,7 +95,7 @@ class Simulator:
         return outcome, dataclasses.replace(so_far, state=moved)
 
     async def explain(self, request: CallRequest) -> tuple[Outcome, Verdict | None]:
-        """What the gate would say to a call now, with the whole trace; nothing is done or written, nobody asked."""
+        """Tell what the gate would say to a call now, with the whole trace; nothing is done, nobody asked."""
         request = replace(request, simulate=True)
         simulated = await self._bind(request, None)
         if isinstance(simulated, Problem):
@@ -139,7 +139,7 @@ class Simulator:
         return prepared if isinstance(prepared, Problem) else (prepared, so_far)
 
     async def _ending(self, judged: Judged, state: ProjectState, extent: Extent) -> tuple[Ending, str]:
-        """How it would end, and what was done to find out."""
+        """The end that it would come to, and what was done to find out."""
         prepared, verdict = judged.prepared, judged.verdict
         if verdict.problem is not None:
             return Ending.denied(verdict.problem), ONLY_JUDGED

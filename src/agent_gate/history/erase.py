@@ -17,7 +17,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.service_tables import DropOldRows
 from agent_gate.model.work import Erase, Work
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports import Append, Clock, Ids
 from agent_gate.ports.reading import EntryFilter, Reader
 
 CALLS_PER_ENTRY_MAX = 500
@@ -44,7 +44,7 @@ class Erased:
         }
 
 
-async def erase_call(ledger: Ledger, call_id: str, *, by: str, clock: Clock, ids: Ids) -> Erased:
+async def erase_call(ledger: Append, call_id: str, *, by: str, clock: Clock, ids: Ids) -> Erased:
     """Erase the bodies, signatures and large result of one settled call.
 
     Headers stay (who, which tool, when, how it ended), and so do snapshots of the project's state and the plan of
@@ -58,7 +58,7 @@ async def erase_call(ledger: Ledger, call_id: str, *, by: str, clock: Clock, ids
     return eraser.erased()
 
 
-async def retain(ledger: Ledger, days: float, *, by: str, clock: Clock, ids: Ids) -> Erased:
+async def retain(ledger: Append, days: float, *, by: str, clock: Clock, ids: Ids) -> Erased:
     """Erase every call that ended more than so many days ago, as `erase_call` does; open ones are left alone.
 
     Rows of services that are from before go too; what is still there, as in a home, is captured again.
@@ -106,7 +106,7 @@ def _chunks(reader: Reader, project: str, until: str) -> Iterator[Sequence[str]]
 class _Eraser:
     """Erases call by call or in chunks, and counts."""
 
-    def __init__(self, ledger: Ledger, reader: Reader, told: dict[str, str], clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Append, reader: Reader, told: dict[str, str], clock: Clock, ids: Ids) -> None:
         self._ledger, self._reader, self._told, self._clock, self._ids = ledger, reader, told, clock, ids
         self._projects: list[str] = []
         self._calls = self._entries = self._snapshots = 0

@@ -13,18 +13,15 @@ from agent_gate.history.replay import is_secret
 from agent_gate.history.state import show
 from agent_gate.model.call import Agent, BoundCall, CallRequest, Facts
 from agent_gate.model.codec import restore
-from agent_gate.model.entry import Entry, Kind
+from agent_gate.model.entry import Kind
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.judge import Judge
-from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.ports.reading import EntryFilter, JudgedRow, Reader
 from agent_gate.toolkit.services import installed_tools
 from agent_gate.tools.catalogue import BUILTIN
-
-FIRST_KINDS = (Kind.HELD, Kind.PERFORMING, Kind.SETTLED, Kind.JUDGED)
-"""Of entries that may be a call's first: only that one holds facts; erased calls and those never bound have none."""
 
 _DECISIONS = {decision.value: decision for decision in Decision}
 
@@ -34,9 +31,8 @@ class RecordedCall:
 
     __slots__ = ("_body", "agent_id", "at", "call_id", "decision", "project", "run_id", "seq", "tool")
 
-    def __init__(self, entry: Entry, body: Mapping[str, Any]) -> None:
-        self.project, self.seq, self.at, self.run_id = entry.project, entry.seq, entry.at, entry.run_id
-        self.call_id, self.agent_id, self.tool = entry.call_id or "", entry.agent_id or "", entry.tool or ""
+    def __init__(self, row: JudgedRow, body: Mapping[str, Any]) -> None:
+        self.project, self.seq, self.at, self.run_id, self.call_id, self.agent_id, self.tool, _ = row
         self.decision = _DECISIONS[body["decision"]]
         self._body = body
 
@@ -132,13 +128,10 @@ class Rejudge:
         self._tools = RecordedTools(reader, tools)
 
     def calls(self, since: float | None = None, run_id: str | None = None) -> Iterator[RecordedCall]:
-        wanted = EntryFilter(
-            run_id=run_id, kinds=FIRST_KINDS, since=None if since is None else iso(since), holding='"facts":'
-        )
-        for entry in self._reader.entries(wanted):
-            body: Mapping[str, Any] = restore(entry.body or b"{}")
+        for row in self._reader.judged_calls(None if since is None else iso(since), run_id):
+            body: Mapping[str, Any] = restore(row[-1].encode())
             if "facts" in body and "args" in body:
-                yield RecordedCall(entry, body)
+                yield RecordedCall(row, body)
 
     def tool_of(self, call: RecordedCall) -> ToolDeclaration:
         return self._tools.find(call.tool, call.at)

@@ -25,7 +25,7 @@ from agent_gate.model.verdict import Verdict
 from agent_gate.policy import pointers
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Ledger, Transition
+from agent_gate.ports import Append, Clock, Ids, Transition
 from agent_gate.ports.reading import EntryFilter, Reader
 from agent_gate.ports.storage import Storage
 
@@ -59,7 +59,7 @@ class Replayed:
 
 
 async def replay_run(
-    ledger: Ledger,
+    ledger: Append,
     run_id: str,
     *,
     clock: Clock,

@@ -1,1 +1,1 @@
-"""Processes that run a gate, from their start to their end."""
+"""Processes that last: one way to start, open a gate and end (`process`, `signals`, `gate`), and what differs."""

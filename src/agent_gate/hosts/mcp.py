@@ -100,8 +100,8 @@ def _unnamed(config: Config, agent_id: str | None) -> Agent:
 
 def _approvers_of(config: Config, identities: Identities) -> tuple[Approver, ...]:
     """Everybody who can answer at a server on the same ledger."""
-    telegram = config.messenger.telegram if config.messenger else None
-    users = (identities.telegram_user(user) for user in (telegram.allowed_users if telegram else ()))
+    telegrams = [one.telegram for one in config.every_messenger if one.telegram]
+    users = (identities.telegram_user(user) for telegram in telegrams for user in telegram.allowed_users)
     everybody = {approver.id: approver for approver in (*identities.approvers.values(), *filter(None, users))}
     return tuple(everybody.values())
 

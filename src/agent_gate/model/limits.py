@@ -159,6 +159,22 @@ MESSAGE_PLACE_AGAIN_S = 30.0
 MESSAGE_OVERDUE_S = 120.0
 """Seconds after a deadline in which an answer that was given before it may still be on its way into the ledger."""
 
+WEBHOOK_QUESTIONS_MAX = 1_000
+"""Open ones that a webhook is told of at a time; the rest follow as these end."""
+WEBHOOK_TEXT_UNITS_MAX = 16_384
+"""Of the text of a question, in UTF-16 units; a call that takes more can only be denied by webhook."""
+WEBHOOK_TIMEOUT_S = 10.0
+"""Seconds in which the receiver must have answered."""
+WEBHOOK_RETRY_AFTER_S_MAX = 60.0
+"""Seconds that a receiver may ask the gate to wait at a time."""
+WEBHOOK_ENDING_S_MAX = 3_600.0
+"""Seconds after which a receiver that cannot be told of the end of a question is left without it."""
+WEBHOOK_ANSWER_BYTES_MAX = 16_384
+WEBHOOK_WINDOW_S = 300
+"""Seconds, before and after now, in which an answer must have been signed."""
+WEBHOOK_ANSWERS_KEPT_MAX = 10_000
+"""Ids of answers of the last minutes, none of which is taken twice."""
+
 TELEGRAM_TEXT_UNITS_MAX = 4_096
 """Of one message, in UTF-16 units; Telegram takes no more."""
 TELEGRAM_NOTICE_CHARS_MAX = 200

@@ -9,7 +9,7 @@ import time
 from msgspec import Struct
 
 LOOK_S = 0.02
-"""How soon acts are looked at again after some were too late: so much later than its limit one may end."""
+"""Seconds until acts are looked at again after some were too late: so much later than its limit one may end."""
 
 
 class Alarm(Struct, eq=False):
@@ -22,13 +22,17 @@ class Alarm(Struct, eq=False):
 
 
 class Alarms:
-    """Those of one event loop: most acts end long before their limit, and a timer for each costs more than many do."""
+    """The alarms of one event loop, on one timer.
+
+    For speed (decision 0013): most acts end long before their limit, and `asyncio.timeout` around each, a timer of the
+    loop's own, costs 8 µs more: a tenth of what a whole call takes.
+    """
 
     def __init__(self) -> None:
         self._set: dict[Alarm, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        """That of the timer."""
+        """The loop of the timer."""
         self._due = math.inf
 
     def set(self, call_id: str, seconds: float) -> Alarm:

@@ -185,18 +185,18 @@ class Binder:
     ) -> Facts:
         mode, ceiling = request.modes
         return Facts(
-            now,
-            mode,
-            request.agent.roles,
-            request.confirmed,
-            judge.policy_hash,
-            state.version,
-            state.document,
-            usage,
-            self._can_ask or request.simulate,
-            refused_recently,
-            found,
-            ceiling,
+            at=now,
+            mode=mode,
+            roles=request.agent.roles,
+            confirmed=request.confirmed,
+            policy_hash=judge.policy_hash,
+            state_version=state.version,
+            state=state.document,
+            usage=usage,
+            can_ask=self._can_ask or request.simulate,
+            refused_recently=refused_recently,
+            found=found,
+            ceiling=ceiling,
         )
 
     async def _usage(self, project: str, charges: tuple[Charge, ...], besides: tuple[Charge, ...]) -> Usage:

@@ -13,7 +13,7 @@ from agent_gate.model.limits import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.work import EndEffect, Work
-from agent_gate.ports import Clock, Ids, Ledger, Prepared
+from agent_gate.ports import Append, Clock, Ids, Prepared
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 class Effects:
     """Runs the effect of a settled call and records how it ended."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, timeout_s: float = EFFECT_TIMEOUT_S) -> None:
+    def __init__(self, ledger: Append, clock: Clock, ids: Ids, timeout_s: float = EFFECT_TIMEOUT_S) -> None:
         self._ledger, self._clock, self._ids, self._timeout_s = ledger, clock, ids, timeout_s
 
     async def run(self, prepared: Prepared, outcome: Outcome, effect_id: str) -> None:
@@ -37,13 +37,12 @@ class Effects:
             Kind.EFFECT,
             iso(self._clock.now()),
             canonical(body),
-            call.call_id,
-            call.request.run_id,
-            call.request.request_id,
-            call.request.agent.id,
-            call.request.tool,
-            None,
-            "error" if problem else "success",
+            call_id=call.call_id,
+            run_id=call.request.run_id,
+            request_id=call.request.request_id,
+            agent_id=call.request.agent.id,
+            tool=call.request.tool,
+            status="error" if problem else "success",
         )
         try:
             await self._ledger.commit(Work(call.request.project, (draft,), (EndEffect(effect_id),)))

@@ -50,9 +50,9 @@ class Inquiry(Struct, frozen=True):
     earlier: Question | None = None
     """The question that a changed policy made insufficient; its deadline stays."""
     has_run: bool = False
-    """Whether it is about what the act made ready."""
+    """True where it is about what the act made ready."""
     started_at: float | None = None
-    """When the call began; with the question, where it is not said."""
+    """The beginning of the call; with the question, where it is not said."""
 
 
 class Holder:
@@ -73,7 +73,7 @@ class Holder:
         self._being_put: dict[str, str] = {}
         """Questions on their way into the ledger: call id and agent."""
         self._ends: dict[str, float] = {}
-        """When the questions that wait here end, on the clock that nobody can set back."""
+        """Ends of the questions that wait here, on the clock that nobody can set back."""
 
     async def ask(self, inquiry: Inquiry) -> Question | Committed | Problem:
         """Put the question and reserve what the act will count against."""
@@ -91,8 +91,16 @@ class Holder:
     def _held(self, inquiry: Inquiry, question: Question) -> Work:
         prepared, verdict = inquiry.judged.prepared, inquiry.judged.verdict
         claim, earlier, charges = inquiry.claim, inquiry.earlier, inquiry.charges
-        began, instance, salt = inquiry.started_at or question.created_at, self._ledger.instance, self._ids.salt()
-        draft = record.held(prepared.call, prepared.facts, verdict, question, instance, salt, began, charges)
+        draft = record.held(
+            prepared.call,
+            prepared.facts,
+            verdict,
+            question,
+            instance=self._ledger.instance,
+            salt=self._ids.salt(),
+            started_at=inquiry.started_at or question.created_at,
+            reserved=charges,
+        )
         return Work(
             question.project,
             (draft,),
@@ -178,7 +186,7 @@ class Holder:
             _log.warning("nobody could be told of call %s: %s: %s", question.call_id, type(error).__name__, error)
 
     def _is_over(self, question: Question) -> bool:
-        """Whether its deadline has passed; a wall clock that was set does not move the end of what waits here."""
+        """True after its deadline; a wall clock that was set does not move the end of what waits here."""
         ends_at = self._ends.get(question.call_id)
         return question.left_s(self._clock) <= 0 if ends_at is None else ends_at <= self._clock.monotonic()
 

@@ -34,7 +34,7 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Clock, Failed, Ids, Judged, Ledger, Moved, Prepared, Proposal, Turn, WithRows
+from agent_gate.ports import Append, Clock, Failed, Ids, Judged, Moved, Prepared, Proposal, Turn, WithRows
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")
@@ -61,9 +61,9 @@ class Intent(Struct, frozen=True):
     """To be reserved until the end of the call."""
     claim: Claim | None
     started_at: float | None
-    """When the call began, where this is its first entry."""
+    """The beginning of the call, where this is its first entry."""
     kept: bytes | None
-    """What undoing the act will need."""
+    """Everything that undoing the act will need."""
     resolution: Mapping[str, str] | None
     changes: tuple[Change, ...]
     turn: Turn | None
@@ -73,7 +73,7 @@ class Intent(Struct, frozen=True):
 class Performer:
     """Does what was decided, within its time, after the word of it is on record."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Append, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
         self._alarms = Alarms()
         self._broken_off: set[str] = set()
@@ -99,12 +99,12 @@ class Performer:
             call,
             prepared.facts,
             intent.judged.verdict,
-            self._clock.now(),
-            self._ledger.instance,
-            self._ids.salt(),
-            intent.started_at,
-            None if kept is None else sha256_hex(kept),
-            intent.resolution,
+            at=self._clock.now(),
+            instance=self._ledger.instance,
+            salt=self._ids.salt(),
+            started_at=intent.started_at,
+            kept_hash=None if kept is None else sha256_hex(kept),
+            resolution=intent.resolution,
         )
         changes: list[Change] = [] if intent.claim is None else [intent.claim]
         if prepared.undoes is not None:
@@ -137,13 +137,13 @@ class Performer:
         draft = record.committing(
             call,
             judged.verdict,
-            [change.to_json() for change in proposal.changes],
-            proposal.manifest_hash,
-            sha256_hex(journal),
-            output.encoded if output else b"null",
-            self._clock.now(),
-            self._ids.salt(),
-            proposal.failure,
+            files=[change.to_json() for change in proposal.changes],
+            manifest_hash=proposal.manifest_hash,
+            kept_hash=sha256_hex(journal),
+            data=output.encoded if output else b"null",
+            at=self._clock.now(),
+            salt=self._ids.salt(),
+            failure=proposal.failure,
         )
         undo = KeepBlob(record.undo_blob(call.call_id), journal)
         return await self._ledger.commit(Work(call.request.project, (draft,), (undo,), must_be_open=True))

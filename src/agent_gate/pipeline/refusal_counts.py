@@ -11,7 +11,7 @@ from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import REFUSAL_SUMMARY_S
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Work
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports import Append, Clock, Ids
 
 KINDS_MAX = 1_000
 """Different refusals that one summary tells apart; the rest are counted together."""
@@ -20,7 +20,7 @@ KINDS_MAX = 1_000
 class RefusalCounts:
     """Counts who was turned away and why, until the next summary."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids, interval_s: float = REFUSAL_SUMMARY_S) -> None:
+    def __init__(self, ledger: Append, clock: Clock, ids: Ids, interval_s: float = REFUSAL_SUMMARY_S) -> None:
         self._ledger, self._clock, self._ids, self._interval_s = ledger, clock, ids, interval_s
         self._counts: Counter[tuple[str, str]] = Counter()
         self._writer: asyncio.Task[None] | None = None

@@ -20,22 +20,22 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.model.work import Change, Claim, Close, KeepBlob, QueueEffect, Release, StateChange, Undo, Unhold, Work
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Ids, Judged, Ledger, Prepared, Turn
+from agent_gate.ports import Append, Clock, Ids, Judged, Prepared, Turn
 
 
 class Settlement(Struct, frozen=True):
-    """How a judged call ended, and everything that its last entry rests on."""
+    """The end of a judged call, and everything that its last entry rests on."""
 
     judged: Judged
     ending: Ending
     started_at: float
     claim: Claim | None
     opened: bool
-    """Whether its intent is on record."""
+    """True where its intent is on record."""
     held: bool
-    """Whether a person was asked."""
+    """True where a person was asked."""
     reserved: tuple[Charge, ...]
-    """What the ledger already counts for it."""
+    """Charges that the ledger already counts for it."""
     resolution: Mapping[str, str] | None
     changes: tuple[Change, ...]
     """Made besides those that follow from how it ended: a grant is used, a result waits."""
@@ -64,7 +64,7 @@ class UnboundCall(Struct, frozen=True):
 class Settler:
     """Writes the last entry of a call, with all that goes into the ledger beside it."""
 
-    def __init__(self, ledger: Ledger, clock: Clock, ids: Ids) -> None:
+    def __init__(self, ledger: Append, clock: Clock, ids: Ids) -> None:
         self._ledger, self._clock, self._ids = ledger, clock, ids
 
     async def settle(self, settlement: Settlement) -> Settled:

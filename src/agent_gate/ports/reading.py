@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -122,6 +122,10 @@ class Totals(Struct, frozen=True):
     waiting_results: int
 
 
+JudgedRow: TypeAlias = tuple[str, int, str, str | None, str, str, str, str]
+"""project, number, moment, run, call, agent, tool and body; a plain row, because a trial reads every one there is."""
+
+
 class PastEntries(Protocol):
     """Entries and what they name."""
 
@@ -134,6 +138,10 @@ class PastEntries(Protocol):
     def count_entries(self, wanted: EntryFilter = ALL_ENTRIES) -> int: ...
 
     def entry_at(self, project: str, seq: int) -> Entry | None: ...
+
+    def judged_calls(self, since: str | None = None, run_id: str | None = None) -> Iterator[JudgedRow]:
+        """The entries that tell by what facts a call was judged: the first of each that was bound and not erased."""
+        ...
 
     def runs(
         self,

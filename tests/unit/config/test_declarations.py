@@ -132,7 +132,7 @@ def test_a_tool_brings_its_section_under_tools() -> None:
 
 def test_a_section_of_a_tool_that_is_not_here_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"tools\.todo\.add: no tool `todo\.add` is loaded here: the service `todo` is missing"
+        ConfigError, match=r"tools\.todo\.add: `todo\.add` is not a tool here: the service `todo` is missing"
     ):
         load_policy({"tools": {"todo.add": {}}})
 

@@ -242,4 +242,5 @@ SETTINGS = [
 def test_every_setting_is_read_by_something(kind: type, name: str) -> None:
     limits = {one.fields[-1] for one in LIMITS.values()}  # read by what they declare
     chosen_by_schema = {("StorageConfig", "type"), ("MessengerConfig", "type")}  # one value each: others are refused
-    assert name in read_outside_config() | limits or (kind.__name__, name) in chosen_by_schema
+    read_together = {("Config", "messenger"), ("Config", "messengers")}  # as `every_messenger`
+    assert name in read_outside_config() | limits or (kind.__name__, name) in chosen_by_schema | read_together

@@ -7,8 +7,9 @@ from http import HTTPStatus
 from typing import Any
 
 from agent_gate import __version__
-from agent_gate.doors.api.operation import Operation
-from agent_gate.doors.api.schemas import COMPONENTS, Schema, ref
+from agent_gate.doors.api.operation import Operation, Who
+from agent_gate.doors.api.schemas import COMPONENTS, Schema, ref, text
+from agent_gate.doors.messengers.webhook.signature import ID, SIGNATURE, TIMESTAMP
 
 ALWAYS: Mapping[int, str] = {
     400: "The request is not what this operation takes.",
@@ -46,7 +47,13 @@ def document(operations: Iterable[Operation], base: str) -> dict[str, Any]:
                     "type": "http",
                     "scheme": "bearer",
                     "description": "The token of an agent or of an approver, as the configuration has it.",
-                }
+                },
+                "webhook": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": SIGNATURE,
+                    "description": "`v1,` and in base64 HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`.",
+                },
             },
         },
     }
@@ -70,7 +77,10 @@ def _described(operation: Operation) -> dict[str, Any]:
             **{str(status): _answer(why, ref("Problem")) for status, why in refusals(operation).items()},
         },
     }
-    parameters = [_parameter(name, "path", schema, required=True) for name, schema in operation.path_fields.items()]
+    if operation.who is Who.SIGNED:
+        described["security"] = [{"webhook": []}]
+    parameters = [_parameter(name, "header", text(), required=True) for name in _signing(operation)]
+    parameters += [_parameter(name, "path", schema, required=True) for name, schema in operation.path_fields.items()]
     parameters += [_parameter(name, "query", schema, required=False) for name, schema in operation.query.items()]
     if parameters:
         described["parameters"] = parameters
@@ -78,6 +88,10 @@ def _described(operation: Operation) -> dict[str, Any]:
         content = {"application/json": {"schema": operation.body}}
         described["requestBody"] = {"required": operation.body_required, "content": content}
     return described
+
+
+def _signing(operation: Operation) -> tuple[str, ...]:
+    return (ID, TIMESTAMP) if operation.who is Who.SIGNED else ()
 
 
 def _answer(description: str, schema: Schema) -> dict[str, Any]:

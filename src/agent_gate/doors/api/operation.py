@@ -34,6 +34,7 @@ class Who(Enum):
     AGENT = "agents"
     APPROVER = "approvers"
     EITHER = "agents and approvers"
+    SIGNED = "the receiver of the webhook, by signature"
 
 
 @dataclass(frozen=True, slots=True)

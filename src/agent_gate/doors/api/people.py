@@ -26,12 +26,12 @@ from agent_gate.doors.api.schemas import (
     text,
 )
 from agent_gate.doors.http import json_response
+from agent_gate.doors.shapes import question_to_json
 from agent_gate.gate.gate import mode_named
 from agent_gate.history.questions import open_questions
 from agent_gate.model.approval import GrantTerms, Question
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.errors import GateError
-from agent_gate.model.moment import iso
 
 
 async def list_pending(asked: Asked) -> Response:
@@ -47,25 +47,7 @@ async def list_pending(asked: Asked) -> Response:
 
 def _told(question: Question, approved_by: tuple[str, ...], *, whole: bool) -> dict[str, Any]:
     """A question as JSON; what an answer needs is told to those alone who may give one."""
-    fields: dict[str, Any] = {
-        "call_id": question.call_id,
-        "request_id": question.request_id,
-        "project": question.project,
-        "agent_id": question.agent_id,
-        "tool": question.tool,
-        "args": dict(question.args),
-        "signatures": list(question.signatures),
-        "reasons": [dict(reason) for reason in question.reasons],
-        "created_at": iso(question.created_at),
-        "expires_at": iso(question.expires_at),
-        "approvers_required": question.approvers_required,
-        "approved_by": list(approved_by),
-        "approver_roles": list(question.approver_roles),
-    }
-    if question.has_run:
-        fields["has_run"] = True
-    if question.run_id is not None:
-        fields["run_id"] = question.run_id
+    fields = question_to_json(question, approved_by)
     if whole:
         fields |= {"nonce": question.nonce, "bound_hash": question.bound_hash}
     return fields
@@ -94,16 +76,16 @@ async def _answer(asked: Asked, *, yes: bool) -> Response:
         )
     except GateError as error:
         if before is None:
-            raise _as(NotThere, error) from None
+            raise as_kind(NotThere, error) from None
         if before[1] is not None:
-            raise _as(Conflict, error) from None
+            raise as_kind(Conflict, error) from None
         raise
     still_open = await asked.context.approvals.question(call_id) is not None
     told = {"call_id": call_id, "approved": yes, "open": still_open}
     return json_response({**told, "unattended": unattended} if unattended else told)
 
 
-def _as(kind: type[GateError], error: GateError) -> GateError:
+def as_kind(kind: type[GateError], error: GateError) -> GateError:
     problem = error.problem
     return kind(problem.detail, code=problem.code, suggestion=problem.suggestion, stage=problem.stage)
 
@@ -116,7 +98,7 @@ async def revoke(asked: Asked) -> Response:
     try:
         grant = await asked.context.approvals.revoke(asked.path["grant_id"], asked.approver)
     except GateError as error:
-        raise _as(NotThere, error) from None
+        raise as_kind(NotThere, error) from None
     return json_response({"revoked": grant.to_json()})
 
 

@@ -14,12 +14,13 @@ from agent_gate.doors.api.reading import Reading
 from agent_gate.doors.callers import Answered, Callers
 from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import STRANGER, NotJson, problem_response
+from agent_gate.doors.messengers.webhook.callers import SignedCallers, TakenBefore
 from agent_gate.model.errors import GateError, IdentityError, Problem
 from agent_gate.model.visible import visible
 
 _log = logging.getLogger(__name__)
 
-_STATUSES: Mapping[type[GateError], int] = {NotJson: 415, NotThere: 404, Conflict: 409}
+_STATUSES: Mapping[type[GateError], int] = {NotJson: 415, NotThere: 404, Conflict: 409, TakenBefore: 409}
 CLOSING = Problem(5001, "the gate is closing", "repeat the request with the same request_id when it is back")
 
 
@@ -27,7 +28,11 @@ class Place:
     """An ASGI application for all methods of one path."""
 
     def __init__(
-        self, context: ServerContext, reading: Reading, callers: Callers, operations: Mapping[str, Operation]
+        self,
+        context: ServerContext,
+        reading: Reading,
+        callers: Callers | SignedCallers,
+        operations: Mapping[str, Operation],
     ) -> None:
         self._context, self._reading, self._callers, self._operations = context, reading, callers, dict(operations)
         if "GET" in self._operations:
@@ -56,7 +61,7 @@ class Place:
             return await operation.answer(self._context, self._reading, caller, request)
         except IdentityError as error:
             self._context.gate.count_refusal(who, error.problem)
-            return problem_response(error.problem)
+            return problem_response(error.problem, _STATUSES.get(type(error)))
         except GateError as error:
             return problem_response(error.problem, _STATUSES.get(type(error)))
         except ClientDisconnect:

@@ -24,7 +24,7 @@ from agent_gate.tools.catalogue import BUILTIN
 from agent_gate.tools.check import Checked, Looked, Met, check_call
 
 if TYPE_CHECKING:
-    from agent_gate.doors.cli.check_targets import Targets
+    from agent_gate.doors.cli.check_places import Places
 
 JUDGES_MAX = 64
 """Policies that are kept compiled."""
@@ -74,14 +74,14 @@ class Judges:
         return judge
 
     def _compiled(self, policy: Policy, working_dir: str) -> Judge:
-        return Judge(policy) if policy.guards == Guards() else self.targets.judge(policy, working_dir)
+        return Judge(policy) if policy.guards == Guards() else self.places.judge(policy, working_dir)
 
     @cached_property
-    def targets(self) -> Targets:
+    def places(self) -> Places:
         # For speed: a policy without guards is judged without a look at the world, in half the time.
-        from agent_gate.doors.cli.check_targets import Targets  # noqa: PLC0415
+        from agent_gate.doors.cli.check_places import Places  # noqa: PLC0415
 
-        return Targets(self._path)
+        return Places(self._path)
 
     def _file(self) -> Policy:
         if self._of_file is None:
@@ -121,7 +121,7 @@ def _look(wish: Wish, judges: Judges, judge: Judge) -> Callable[[Mapping[str, Js
     known = BUILTIN.get(wish.tool)
     if known is None or not known.signed_when_bound or judge.policy.guards.of(wish.tool) is None:
         return None
-    return judges.targets.look(wish.tool, judge, resolve=wish.resolve)
+    return judges.places.look(wish.tool, judge, resolve=wish.resolve)
 
 
 def refused(problem: Problem) -> Checked:

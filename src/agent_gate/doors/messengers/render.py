@@ -15,7 +15,6 @@ from agent_gate.model.visible import Drawn, drawn, visible, visible_difference
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
 _STANDING_UNITS_MAX = 640
-_ABOUT_UNITS_MAX = TELEGRAM_TEXT_UNITS_MAX - _STANDING_UNITS_MAX - 2
 """Whatever is to be said of approvals so far: whether a call fits does not depend on it."""
 _CUT_ARGUMENTS_MAX = 8
 _CUT_SIGNATURES_MAX = 3
@@ -33,21 +32,27 @@ class Rendered:
 
 
 def render(
-    question: Question, approved_by: Sequence[str] = (), *, elsewhere: str = ELSEWHERE, unattended: str = ""
+    question: Question,
+    approved_by: Sequence[str] = (),
+    *,
+    elsewhere: str = ELSEWHERE,
+    unattended: str = "",
+    units_max: int = TELEGRAM_TEXT_UNITS_MAX,
 ) -> Rendered:
     """The message about an open question; `elsewhere` says where a call is shown that is too long for it.
 
     `unattended` is what whoever answers has to know where the process that holds the call is gone.
     """
     standing = _fitted("\n".join(_standing(question, approved_by, unattended)), _STANDING_UNITS_MAX)
-    about = _all_that_fits(_in_full(question), _ABOUT_UNITS_MAX)
+    about_max = units_max - _STANDING_UNITS_MAX - 2
+    about = _all_that_fits(_in_full(question, about_max), about_max)
     if about is not None:
         return Rendered(f"{about}\n\n{standing}", True, about)
     notice = (
-        f"This call is too long to be shown here in full (at most {_ABOUT_UNITS_MAX} characters fit),"
+        f"This call is too long to be shown here in full (at most {about_max} characters fit),"
         f" so it can only be denied here. Read and answer it in {elsewhere}."
     )
-    room = TELEGRAM_TEXT_UNITS_MAX - units(f"{notice}\n\n\n\n{standing}")
+    room = units_max - units(f"{notice}\n\n\n\n{standing}")
     about = _fitted("\n".join(_in_short(question)), room)
     return Rendered(f"{notice}\n\n{about}\n\n{standing}", False, about)
 
@@ -83,22 +88,22 @@ def moment(at: float) -> str:
     return iso(at)[:19].replace("T", " ") + " UTC"
 
 
-def _in_full(question: Question) -> Iterator[str | None]:
+def _in_full(question: Question, units_max: int) -> Iterator[str | None]:
     yield from _heading(question)
     yield "Will do:"
     for signature in question.signatures:
-        yield from _framed(drawn(signature, _ABOUT_UNITS_MAX))
+        yield from _framed(drawn(signature, units_max))
     yield "Arguments, as the agent gave them:" if question.given else "Arguments: none"
     for name, value in _sensitive_first(question):
-        label = drawn(name, _ABOUT_UNITS_MAX)
+        label = drawn(name, units_max)
         yield None if label.left_out else f"{label.text}{_mark(question, name)}{_kind(value)}:"
-        yield from _framed(drawn(_text(value), _ABOUT_UNITS_MAX, in_a_file=True))
+        yield from _framed(drawn(_text(value), units_max, in_a_file=True))
     if question.written is not None:
         yield "The command has run on a copy; nothing is written yet. It would write:"
     for change in question.written or ():
-        yield from _framed(drawn(f"{change['change']} {change['path']}", _ABOUT_UNITS_MAX))
+        yield from _framed(drawn(f"{change['change']} {change['path']}", units_max))
         yield from (f"{_FRAME}{line}" for line in visible_difference(change.get("diff", "")))
-    yield from _reasons(question)
+    yield from _reasons(question, units_max)
 
 
 def _in_short(question: Question) -> Iterator[str]:
@@ -136,12 +141,12 @@ def _standing(question: Question, approved_by: Sequence[str], unattended: str) -
     yield f"Answer before {moment(question.expires_at)}"
 
 
-def _reasons(question: Question) -> Iterator[str | None]:
+def _reasons(question: Question, units_max: int) -> Iterator[str | None]:
     if question.reasons:
         yield "Why a person is asked:"
     for reason in question.reasons:
         said = ": ".join(part for key in ("layer", "rule", "text") if (part := reason.get(key)))
-        yield from _framed(drawn(said, _ABOUT_UNITS_MAX))
+        yield from _framed(drawn(said, units_max))
 
 
 def _sensitive_first(question: Question) -> list[tuple[str, Json]]:

@@ -19,6 +19,13 @@ class Verb(Enum):
     """Allow, and the same call again for a while."""
 
 
+def offered(*, complete: bool, once_only: bool) -> tuple[Verb, ...]:
+    """The answers to a question: what cannot be shown in full can only be denied, and not everything is granted."""
+    if not complete:
+        return (Verb.DENY,)
+    return (Verb.ALLOW, Verb.DENY) if once_only else (Verb.ALLOW, Verb.DENY, Verb.GRANT)
+
+
 @dataclass(frozen=True, slots=True)
 class SealedAnswer:
     verb: Verb

@@ -83,7 +83,7 @@ class Traffic:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is being judged is written down; questions stay open in the ledger."""
+        """Let what is being judged be written down; questions stay open in the ledger."""
         self._closing = True
         await self._judging.wait()
         self._following.cancel()
@@ -269,7 +269,7 @@ class Traffic:
             _log.warning("the question about request %s could not be ended: %s", question.call_id, error.problem)
 
     async def _end(self, there: HeldRequest, problem: Problem) -> None:
-        """Where another was faster to end or to use it, that stands."""
+        """End the question; where another was faster to end or to use it, that stands."""
         await self._ledger.commit(there.ended(problem, self._clock.now(), self._gate.ids.salt))
 
 

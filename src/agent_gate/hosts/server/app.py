@@ -1,4 +1,4 @@
-"""Every door of one hall, as one ASGI application."""
+"""Every door of one server, as one ASGI application."""
 
 from __future__ import annotations
 

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from agent_gate.config import Config
+from agent_gate.config import Config, MessengerConfig
 from agent_gate.doors.context import ServerContext
+from agent_gate.doors.messengers.adapter import Adapter
 from agent_gate.doors.messengers.messenger import Messenger
 from agent_gate.model.approval import Question
 from agent_gate.ports import Notifier
@@ -41,11 +42,9 @@ class Messengers(Notifier):
 def messengers_of(config: Config) -> Messengers | None:
     """None where the configuration has none."""
     found: dict[str, Messenger] = {}
-    if config.messenger is not None and config.messenger.telegram is not None:
-        # An extra: python-telegram-bot need not be installed where nobody is asked that way.
-        from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter  # noqa: PLC0415
-
-        found["messenger"] = Messenger(TelegramAdapter(config.messenger.telegram))
+    several = len(config.every_messenger) > 1
+    for one in config.every_messenger:
+        found[f"messenger:{one.type}" if several else "messenger"] = Messenger(_adapter_of(one))
     home = config.services.homeassistant
     if home is not None and home.approvals:
         # Its libraries take a tenth of a second, which only those pay who have a home.
@@ -53,6 +52,18 @@ def messengers_of(config: Config) -> Messengers | None:
 
         found["home_assistant approvals"] = Messenger(PhonesAdapter(home))
     return Messengers(found) if found else None
+
+
+def _adapter_of(settings: MessengerConfig) -> Adapter:
+    """Each is loaded only where people are asked that way: its library may be large, or not installed."""
+    if settings.webhook is not None:
+        from agent_gate.doors.messengers.webhook.adapter import WebhookAdapter  # noqa: PLC0415
+
+        return WebhookAdapter(settings.webhook)
+    from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter  # noqa: PLC0415
+
+    assert settings.telegram is not None, "the configuration was checked"
+    return TelegramAdapter(settings.telegram)
 
 
 async def _is_healthy(messenger: Messenger) -> bool | str:

@@ -1,4 +1,4 @@
-"""One server from its start to its end in good order."""
+"""One server: its context, its doors on the socket, and its end in good order."""
 
 from __future__ import annotations
 

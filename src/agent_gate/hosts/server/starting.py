@@ -1,4 +1,4 @@
-"""What a server needs before it opens: its settings, its certificate, its address."""
+"""The start of a server: its settings, its certificate and its address, before anything is opened."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from agent_gate.ledger.sqlite.connection import UNREADABLE, connect, readable
+from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
 from agent_gate.ledger.sqlite.deadlines import OPEN, values_of
 from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.sqlite.open_files import place_of
@@ -22,12 +22,13 @@ from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import iso
 from agent_gate.ports import Clock
-from agent_gate.ports.examining import StoredTables
+from agent_gate.ports.examining import StoredTables, Unreadable
 from agent_gate.ports.reading import (
     ALL_ENTRIES,
     ChangeRow,
     EntryFilter,
     HeadRow,
+    JudgedRow,
     NoLedgerError,
     OpenQuestion,
     RunRow,
@@ -53,6 +54,10 @@ _RUN = (
 )
 _WITH_DOCUMENTS = _RUN.format(documents="plan_json, policy_json")
 _WITHOUT = _RUN.format(documents="NULL, NULL")
+_JUDGED = (
+    "SELECT project, seq, at, run_id, call_id, agent_id, tool, body FROM entries"
+    " WHERE kind IN ('held', 'performing', 'settled', 'judged') AND body IS NOT NULL AND instr(body, '\"facts\":')"
+)
 _BEGAN = "SELECT run_id FROM entries WHERE kind = 'run' AND status = 'running' AND agent_id = ?"
 
 
@@ -147,6 +152,13 @@ class SqliteReader:
     def entry_at(self, project: str, seq: int) -> Entry | None:
         row = self.row(f"SELECT {ENTRY_COLUMNS} FROM entries WHERE project = ? AND seq = ?", project, seq)  # noqa: S608
         return entry_of(row) if row else None
+
+    def judged_calls(self, since: str | None = None, run_id: str | None = None) -> Iterator[JudgedRow]:
+        sql, values = _JUDGED, list[object]()
+        for condition, value in (("at >= ?", since), ("run_id = ?", run_id)):
+            if value is not None:
+                sql, values = f"{sql} AND {condition}", [*values, value]
+        return self.rows(f"{sql} ORDER BY id", *values)
 
     def runs(
         self,
@@ -292,8 +304,10 @@ class SqliteReader:
 
     def rows(self, sql: str, *values: object) -> Iterator[Any]:
         """The rows of one question, as they come; what SQLite cannot read is a fault with a code."""
-        with readable():
+        try:
             yield from self.connection.execute(sql, values)
+        except UNREADABLE as error:
+            raise Unreadable(error) from error
 
     def row(self, sql: str, *values: object) -> Any:
         """The first row, or None."""

@@ -25,8 +25,7 @@ def bare_request_of(row: Sequence[Any]) -> BareRequest:
     )
 
 
-def entry_of(row: Sequence[Any]) -> Entry:
-    fields = list(row)
-    body = fields[11]
-    fields[11] = body.encode() if body is not None else None
+def entry_of(row: tuple[Any, ...]) -> Entry:
+    body = row[11]
+    fields = row if body is None else (*row[:11], body.encode(), *row[12:])
     return Entry(*fields)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agent_gate.ledger.sqlite.changes.counters import count, forget_quotas
-from agent_gate.ledger.sqlite.connection import readable
-from agent_gate.ports.examining import Row
+from agent_gate.ledger.sqlite.connection import UNREADABLE, readable
+from agent_gate.ports.examining import Row, Unreadable
 
 _TABLES = (
     "CREATE TABLE erased (project, call_id, seq, PRIMARY KEY (project, call_id)) WITHOUT ROWID;"
@@ -49,8 +49,10 @@ class SqliteScratch:
             return found.fetchone() is not None
 
     def count(self, project: str, scope: str, bucket: int, amount: float, window: int) -> None:
-        with readable():
+        try:
             count(self._connection, project, scope, bucket, amount, window)
+        except UNREADABLE as error:
+            raise Unreadable(error) from error
 
     def forget_quotas(self, project: str, run_id: str) -> None:
         with readable():

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_gate.ledger.sqlite import backing
-from agent_gate.ledger.sqlite.connection import readable
+from agent_gate.ledger.sqlite.connection import UNREADABLE, readable
 from agent_gate.ledger.sqlite.migrate import HEADS, named, revisions
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS
 from agent_gate.ledger.sqlite.schema import differences
 from agent_gate.ledger.sqlite.scratch import SqliteScratch
 from agent_gate.ledger.sqlite.side_tables import GRANT_COLUMNS, grant_of
 from agent_gate.model.grant import Grant
-from agent_gate.ports.examining import COLUMNS, EntryPlace, Row
+from agent_gate.ports.examining import COLUMNS, EntryPlace, Row, Unreadable
 
 _OWN_BODIES = ENTRY_COLUMNS.replace("body,", "CASE WHEN run_id = :run THEN body END,", 1)
 _LAST_ID = (1 << 63) - 1
@@ -168,8 +168,10 @@ class SqliteTables:
             yield from self._connection.execute(sql, values)
 
     def _row(self, sql: str, values: Sequence[object]) -> Row | None:
-        with readable():
+        try:
             found: Row | None = self._connection.execute(sql, values).fetchone()
+        except UNREADABLE as error:
+            raise Unreadable(error) from error
         return found
 
     def _value(self, sql: str, values: Sequence[object]) -> Any:

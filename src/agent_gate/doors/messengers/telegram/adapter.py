@@ -12,7 +12,7 @@ from agent_gate.doors.messengers.adapter import Attached
 from agent_gate.doors.messengers.answers import Answers
 from agent_gate.doors.messengers.channel import SHOW_ANEW, Message
 from agent_gate.doors.messengers.render import ELSEWHERE, closed, render
-from agent_gate.doors.messengers.seal import Seals, Verb
+from agent_gate.doors.messengers.seal import Seals, Verb, offered
 from agent_gate.doors.messengers.status import Ended, Open, status_of
 from agent_gate.doors.messengers.telegram.commands import Commands
 from agent_gate.doors.messengers.telegram.faults import TelegramFault, Uneditable
@@ -101,9 +101,8 @@ class TelegramAdapter:
         return Message(str(message_id), now.headline, before.about)
 
     def _buttons(self, question: Question, *, complete: bool) -> tuple[Button, ...]:
-        once_only = self._attached.context.approvals.why_once_only(question)
-        allowing = (Verb.ALLOW, Verb.DENY) if once_only else (Verb.ALLOW, Verb.DENY, Verb.GRANT)
-        return tuple(self._button(verb, question) for verb in (allowing if complete else (Verb.DENY,)))
+        once_only = bool(self._attached.context.approvals.why_once_only(question))
+        return tuple(self._button(verb, question) for verb in offered(complete=complete, once_only=once_only))
 
     def _button(self, verb: Verb, question: Question) -> Button:
         data = self._seals.sealed(verb, question.call_id, digest(question)).text

@@ -21,7 +21,7 @@ from agent_gate.tools.catalogue import BUILTIN
 async def replay_run(
     gate: Gate, run_id: str, policy: Policy | str | Path | Mapping[str, Json] | None = None
 ) -> Replayed:
-    """Recorded results again, each verdict and pure step recomputed; `changes` is what another policy would judge.
+    """Return recorded results again, with each verdict and pure step recomputed; `changes` is what another policy says.
 
     Nothing is executed, and what does not come out as recorded is in `mismatches`. A beginning of the id is enough.
     """
@@ -38,7 +38,7 @@ async def replay_run(
 
 
 async def verify_run(gate: Gate, run_id: str, *, anchor: str | Path | None = None) -> Report:
-    """Whether the entries of a run, and the chains they stand in, still are what was written.
+    """Check that the entries of a run, and the chains they stand in, still are what was written.
 
     `anchor` names a copy of the anchor that was kept elsewhere.
     """
