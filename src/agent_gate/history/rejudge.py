@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -122,9 +122,10 @@ def _agent(agent_id: str, roles: tuple[str, ...]) -> Agent:
 class Rejudge:
     """Reads recorded calls and judges them; what tools said of themselves comes from the record too."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, tools: Mapping[str, ToolDeclaration] | None = None) -> None:
+        """`tools` bring how they are judged, which no record holds; without, those of installed packages do."""
         self._reader = reader
-        self._tools = RecordedTools(reader)
+        self._tools = RecordedTools(reader, tools)
 
     def calls(self, since: float | None = None, run_id: str | None = None) -> Iterator[RecordedCall]:
         for row in self._reader.judged_calls(None if since is None else iso(since), run_id):
@@ -158,8 +159,8 @@ def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) ->
 class RecordedTools:
     """The declarations that gates recorded when they opened, newest first."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._sets = list(_recorded_sets(reader))
+    def __init__(self, reader: Reader, tools: Mapping[str, ToolDeclaration] | None = None) -> None:
+        self._sets = list(_recorded_sets(reader, tools))
         self._unregistered: dict[str, ToolDeclaration] = {}
 
     def find(self, name: str, at: str) -> ToolDeclaration:
@@ -176,19 +177,15 @@ class RecordedTools:
         return self._unregistered.setdefault(name, unregistered(name))
 
 
-def _recorded_sets(reader: Reader) -> Iterator[tuple[str, dict[str, ToolDeclaration]]]:
+def _recorded_sets(
+    reader: Reader, tools: Mapping[str, ToolDeclaration] | None
+) -> Iterator[tuple[str, dict[str, ToolDeclaration]]]:
     for entry in reader.entries(EntryFilter(kinds=(Kind.TOOLS,), with_body=True), newest_first=True):
         data = reader.blob(restore(entry.body or b"{}").get("tools_hash", ""))
         if data is not None:
-            known = _installed_tools()
-            tools = {name: known.get(name, ToolDeclaration(name)) for name in restore(data)}
-            yield entry.at, {name: tools[name].as_recorded(fields) for name, fields in restore(data).items()}
-
-
-@cache
-def _installed_tools() -> Mapping[str, ToolDeclaration]:
-    """Tools of packages bring how they are judged, which no record holds: guards and reach as they are today."""
-    return installed_tools()
+            tools = installed_tools() if tools is None else tools
+            recorded = restore(data).items()
+            yield entry.at, {name: tools.get(name, ToolDeclaration(name)).as_recorded(told) for name, told in recorded}
 
 
 def policy_source(reader: Reader, policy_hash: str) -> dict[str, Any] | None:

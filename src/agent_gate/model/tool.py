@@ -162,7 +162,7 @@ class ToolDeclaration:
 
     def to_json(self) -> dict[str, Json]:
         """What judging needs of it, for the record."""
-        return {
+        fields: dict[str, Json] = {
             "confirmation_required": self.confirmation_required,
             "cost": self.cost,
             "effect": self.effect.value,
@@ -170,9 +170,12 @@ class ToolDeclaration:
             "required_roles": list(self.required_roles),
             "risk": self.risk.value,
         }
+        brought = {"guarded": self.guard is not None, "reaches": self.reach is not None}
+        return fields | {name: True for name, is_so in brought.items() if is_so}
 
     def as_recorded(self, fields: Mapping[str, Json]) -> ToolDeclaration:
-        """The tool as it once described itself, with the ways of judging that it brings today."""
+        """The tool as it once described itself, with the guard and reach of today where it had some then."""
+        guard = (self.guard or _UNKNOWN_GUARD) if "guarded" in fields else None
         return replace(
             self,
             effect=Effect(fields["effect"]),
@@ -181,9 +184,19 @@ class ToolDeclaration:
             required_roles=tuple(fields["required_roles"]),
             confirmation_required=fields["confirmation_required"],
             preconditions=tuple(fields["preconditions"]),
+            guard=guard,
+            reach=self.reach if "reaches" in fields else None,
         )
 
     def kind_of(self, argument: str) -> ArgumentKind:
         if argument in self.secret:
             return ArgumentKind.UNSIGNED
         return self.arguments.get(argument, ArgumentKind.TEXT)
+
+
+def _nobody_knows(_: Any, __: Any) -> Any:
+    raise ValueError("the tool has a guard, which is not known here")
+
+
+_UNKNOWN_GUARD = GuardedBy(_nobody_knows)
+"""Of a recorded tool that is not here: whoever judges by it denies."""
