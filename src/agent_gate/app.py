@@ -26,6 +26,7 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
+from agent_gate.ports.storage import Storage
 from agent_gate.resolve.commit.recovery import finisher
 from agent_gate.resolve.commit.steps import file_list
 from agent_gate.resolve.surroundings import real_directory
@@ -74,6 +75,7 @@ async def open_gate(
     ids: Ids | None = None,
     only_simulates: bool = False,
     sandboxes: Choice | None = None,
+    storage: Callable[[str | Path], Storage] = storage_at,
     bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
@@ -87,7 +89,8 @@ async def open_gate(
     have to answer; `outbound` and `home_assistant` give one of these by itself. The tools of a home are there also
     while it cannot be reached. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
-    `sandboxes` are those that commands may run in: by default all of this machine, tried when the first is needed.
+    `storage` is the backend of the ledger; `sandboxes` are those that commands may run in, by default all of this
+    machine, tried when the first is needed.
     `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
@@ -109,16 +112,16 @@ async def open_gate(
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
             db = Path(stack.enter_context(TemporaryDirectory(prefix="agent-gate-")), Path(DEFAULT_LEDGER).name)
-        storage = storage_at(db)
-        notes = str(storage.directory)
-        ledger = storage.open(clock, ids, finisher(partial(file_list, notes)))
+        stored = storage(db)
+        notes = str(stored.directory)
+        ledger = stored.open(clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
-        readings = Readings(storage)
+        readings = Readings(stored)
         stack.callback(readings.close)
         if not only_simulates:
             workspace.note()
         sandboxes = sandboxes or Choice()
-        contacts = ContactsService(ledger, storage.secret(), clock, ids)
+        contacts = ContactsService(ledger, stored.secret(), clock, ids)
         ours: list[ToolProvider] = [
             contacts,
             ApprovalsService(),
@@ -143,7 +146,7 @@ async def open_gate(
             ledger=ledger,
             clock=clock,
             ids=ids,
-            secrets=KeyedHashes(storage.secret()),
+            secrets=KeyedHashes(stored.secret()),
             agent=agent or Agent("local"),
             notifier=notifier,
             can_ask=can_ask,

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agent_gate.ledger.files import WAY_OUT, LedgerFiles
+from agent_gate.ledger.sqlite.bounds import DEFAULT_BOUNDS, LedgerBounds
 from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.migrate import HEAD, upgrade
 from agent_gate.ledger.sqlite.reader import STEPS_BETWEEN_LOOKS, SqliteReader, open_reader
@@ -26,10 +27,15 @@ class SqliteStorage:
 
     schema = HEAD
 
-    def __init__(self, path: Path, steps_between_looks: int = STEPS_BETWEEN_LOOKS) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        steps_between_looks: int = STEPS_BETWEEN_LOOKS,
+        bounds: LedgerBounds = DEFAULT_BOUNDS,
+    ) -> None:
         """`steps_between_looks`: how often a reader looks whether it is to give up, in steps of SQLite's machine."""
-        self._files = LedgerFiles(path)
-        self._steps_between_looks = steps_between_looks
+        self._files = LedgerFiles(Path(path))
+        self._steps_between_looks, self._bounds = steps_between_looks, bounds
 
     @property
     def path(self) -> Path:
@@ -42,7 +48,7 @@ class SqliteStorage:
     def open(self, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> Ledger:
         from agent_gate.ledger.sqlite.ledger import SqliteLedger
 
-        return SqliteLedger(self.path, clock, ids, finish_commit)
+        return SqliteLedger(self.path, clock, ids, finish_commit, self._bounds)
 
     def reader(self, *, at_work: bool = False) -> SqliteReader:
         if at_work and not self.path.is_file():
@@ -53,7 +59,7 @@ class SqliteStorage:
         from agent_gate.ledger.sqlite.locks import WriterLock
 
         self._files.create()
-        lock = WriterLock(self._files)
+        lock = WriterLock(self._files, self._bounds.lock_wait_s)
         try:
             with lock.held():
                 return upgrade(self.path)
@@ -69,7 +75,7 @@ class SqliteStorage:
         """What was erased from the database must not stay in its write-ahead log."""
         from agent_gate.ledger.sqlite.locks import WriterLock
 
-        lock = WriterLock(self._files)
+        lock = WriterLock(self._files, self._bounds.lock_wait_s)
         try:
             with lock.held(), closing(connect(self.path)) as connection:
                 # Where somebody reads for longer, the log is overwritten later instead.
