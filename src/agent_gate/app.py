@@ -73,6 +73,7 @@ async def open_gate(
     clock: Clock | None = None,
     ids: Ids | None = None,
     only_simulates: bool = False,
+    sandboxes: Choice | None = None,
     bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
@@ -86,6 +87,7 @@ async def open_gate(
     have to answer; `outbound` and `home_assistant` give one of these by itself. The tools of a home are there also
     while it cannot be reached. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
+    `sandboxes` are those that commands may run in: by default all of this machine, tried when the first is needed.
     `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
@@ -97,7 +99,7 @@ async def open_gate(
         home_assistant = home_assistant or config.config.services.homeassistant
     if approval_timeout_s is None:
         approval_timeout_s = config.config.approval_timeout if config else APPROVAL_TIMEOUT_S
-    workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
+    workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files, bounds.own_files_fresh_s)
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
     theirs = [completed(service) for service in (installed() if services is None else services)]
     load = partial(load_policy, tools=_loaded(registry, theirs))
@@ -115,7 +117,7 @@ async def open_gate(
         stack.callback(readings.close)
         if not only_simulates:
             workspace.note()
-        choice = Choice()
+        sandboxes = sandboxes or Choice()
         contacts = ContactsService(ledger, storage.secret(), clock, ids)
         ours: list[ToolProvider] = [
             contacts,
@@ -123,9 +125,11 @@ async def open_gate(
             StateService(),
             RevertService(ledger, registry.find),
             RecordService(PastStates(readings)),
-            FilesystemService(workspace.resolver(), place_for_copies=choice.place_for_copies),
+            FilesystemService(workspace.resolver(), place_for_copies=sandboxes.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
-            ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
+            ShellService(
+                workspace.working_dir, workspace.resolver(), workspace.look, sandboxes, notes, bounds.shell_place_wait_s
+            ),
             *_home(home_assistant, contacts, ledger, clock, ids, hide, config),
         ]
         await open_tables(theirs, ledger, may_make=not only_simulates)

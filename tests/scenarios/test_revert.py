@@ -13,6 +13,7 @@ from agent_gate.history.replay import replay_transitions
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
+from agent_gate.services.revert import RevertService
 from agent_gate.services.state import StateService
 from tests.gates import (
     ALLOW_ALL,
@@ -170,9 +171,7 @@ async def test_a_revert_must_fit_the_project_s_schema_and_can_itself_be_undone(t
         assert await state(gate) == {"x": 2}
 
 
-async def test_what_an_earlier_release_took_back_by_another_patch_replays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_earlier_release_took_back_by_another_patch_replays(tmp_path: Path) -> None:
     pure = {registered.declaration.name: registered.transition for registered in StateService().registered_tools()}
 
     def by_patch(before: Json, after: Json, now: Json) -> Json:
@@ -185,7 +184,8 @@ async def test_what_an_earlier_release_took_back_by_another_patch_replays(
         refused = await gate.call("gate.revert", call_id=changed.call_id)
         assert refused.error is not None
         assert refused.error.detail == f"`/x/2` has changed since call `{changed.call_id}`"
-        monkeypatch.setattr("agent_gate.services.revert.taken_back", by_patch)
+        [service] = (service for service in gate.services if isinstance(service, RevertService))
+        service.take_back = by_patch
         assert (await gate.call("gate.revert", call_id=changed.call_id)).ok
         assert await state(gate) == {"x": [2, 0, 1, 9]}
     with closing(open_reader(tmp_path / "gate.db")) as connection:

@@ -28,9 +28,14 @@ class RevertService:
     name = "revert"
     dependencies: Sequence[str] = ("state",)
 
-    def __init__(self, ledger: Ledger, find: Callable[[str], RegisteredTool | None] = lambda _: None) -> None:
-        """`find` finds a tool by its name, which may know how to undo its calls."""
-        self._ledger, self._find = ledger, find
+    def __init__(
+        self,
+        ledger: Ledger,
+        find: Callable[[str], RegisteredTool | None] = lambda _: None,
+        take_back: Callable[[Json, Json, Json], Json] = taken_back,
+    ) -> None:
+        """`find` finds a tool by its name, which may know how to undo its calls; `take_back` undoes in a state."""
+        self._ledger, self._find, self.take_back = ledger, find, take_back
 
     def tools(self) -> Sequence[ToolDeclaration]:
         return (STATE_REVERT, GATE_REVERT)
@@ -94,7 +99,7 @@ class RevertService:
         return Binding(
             (f"gate.revert({call_id})", snapshot),
             {"call_id": call_id, "to_version": before.version},
-            transition=_undo(call_id, before.document, after.document),
+            transition=_undo(call_id, before.document, after.document, self.take_back),
             aliases=aliases_of_change(after.document, before.document),
         )
 
@@ -146,12 +151,12 @@ def _target(entries: Sequence[Entry]) -> str | None:
     return next((body["args"]["call_id"] for body in bodies if "args" in body), None)
 
 
-def _undo(call_id: str, before: Json, after: Json) -> Transition:
-    """Takes back what the call changed and leaves what came later, unless both touched the same place."""
+def _undo(call_id: str, before: Json, after: Json, take_back: Callable[[Json, Json, Json], Json]) -> Transition:
+    """Take back what the call changed and leaves what came later, unless both touched the same place."""
 
     def undo(_: dict[str, Json], state: Json) -> NewState:
         try:
-            return NewState(taken_back(before, after, state), f"undid call {call_id}")
+            return NewState(take_back(before, after, state), f"undid call {call_id}")
         except Drifted as drifted:
             raise ToolError(
                 f"`{drifted.path or '/'}` has changed since call `{call_id}`",
