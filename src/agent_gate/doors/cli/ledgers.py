@@ -11,8 +11,9 @@ from agent_gate.history.archive import open_archive
 from agent_gate.model.errors import StorageError
 
 if TYPE_CHECKING:
-    from agent_gate.ports import Clock, Ids, Ledger
+    from agent_gate.ports.ledger import Ledger
     from agent_gate.ports.reading import Reader
+    from agent_gate.ports.surroundings import Clock, Ids
 
 Result = TypeVar("Result")
 Work: TypeAlias = "Callable[[Ledger, Clock, Ids], Awaitable[Result]]"

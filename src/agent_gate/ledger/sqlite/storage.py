@@ -11,10 +11,12 @@ from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.migrate import HEAD, upgrade
 from agent_gate.ledger.sqlite.reader import STEPS_BETWEEN_LOOKS, SqliteReader, open_reader
 from agent_gate.model.diagnosis import Diagnosis
-from agent_gate.ports import Clock, FinishCommit, Ids, Ledger
 from agent_gate.ports.examining import Anchored
+from agent_gate.ports.ledger import Ledger
 from agent_gate.ports.reading import NoLedgerError
 from agent_gate.ports.storage import Backup
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import FinishCommit
 
 # Imported where they are used: commands that only look back start in half the time without locks (asyncio), the anchor
 # (cryptography) and what writes.
