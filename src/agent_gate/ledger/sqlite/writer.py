@@ -34,8 +34,8 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Close, Work
-from agent_gate.ports import LedgerFigures
 from agent_gate.ports.examining import Heads
+from agent_gate.ports.ledger import LedgerFigures
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Ids, Ledger, RegisteredTool
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.commands import Commands
 from agent_gate.services.home_assistant.control import control_tools
