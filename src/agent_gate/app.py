@@ -25,8 +25,11 @@ from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.model.tool import ToolDeclaration
-from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import Service, ToolProvider
 from agent_gate.ports.storage import Storage
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.watching import Notifier
 from agent_gate.resolve.commit.recovery import finisher
 from agent_gate.resolve.commit.steps import file_list
 from agent_gate.resolve.surroundings import real_directory

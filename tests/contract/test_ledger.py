@@ -45,7 +45,8 @@ from agent_gate.model.work import (
     Unhold,
     Work,
 )
-from agent_gate.ports import Clock, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.tables import (
     EntityRow,
     drop_entities,

@@ -33,7 +33,7 @@ from agent_gate.model.limits import TRANSITION_ON_LOOP_BYTES_MAX
 from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Work
-from agent_gate.ports import Turn
+from agent_gate.ports.ledger import Turn
 from tests.faults.nursery import Nursery
 from tests.gates import ALLOW_ALL, PATIENCE_S, QUICK_LEDGER, a_gate, code_of, counter, entries, projects, soon, until
 from tests.scenarios.crowd import add as counter_of_the_crowd

@@ -21,7 +21,8 @@ from agent_gate.config.problems import Problems
 from agent_gate.config.settings import ChainPolicyConfig
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock, HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.surroundings import Clock
 
 Policies: TypeAlias = Callable[[], Iterable[Policy[Any]]]
 API, OUTBOUND = OWN_CHAINS

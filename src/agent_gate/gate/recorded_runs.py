@@ -14,7 +14,7 @@ from agent_gate.history.replays import replay_run as replay_recorded
 from agent_gate.history.verify import verify
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
-from agent_gate.ports import Transition
+from agent_gate.ports.tools import Transition
 from agent_gate.tools.catalogue import BUILTIN
 
 

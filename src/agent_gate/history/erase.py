@@ -17,8 +17,9 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.service_tables import DropOldRows
 from agent_gate.model.work import Erase, Work
-from agent_gate.ports import Append, Clock, Ids
+from agent_gate.ports.ledger import Append
 from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.ports.surroundings import Clock, Ids
 
 CALLS_PER_ENTRY_MAX = 500
 

@@ -25,9 +25,11 @@ from agent_gate.model.verdict import Verdict
 from agent_gate.policy import pointers
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Append, Clock, Ids, Transition
+from agent_gate.ports.ledger import Append
 from agent_gate.ports.reading import EntryFilter, Reader
 from agent_gate.ports.storage import Storage
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import Transition
 
 Find = Callable[[str], Transition | None]
 Tools = Mapping[str, ToolDeclaration] | None

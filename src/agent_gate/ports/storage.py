@@ -26,7 +26,7 @@ class Backup(Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """A backend is one package that fills this, and one line in `ledger/storage.py`."""
+    """A backend is one package that fills this, and one line each in `ledger/storage.py` and `ledger/reader.py`."""
 
     schema: str
     """The schema of this release."""

@@ -16,7 +16,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Recorded, RegisteredTool
+from agent_gate.ports.tools import Binding, Recorded, RegisteredTool
 from agent_gate.resolve import files
 from agent_gate.resolve.copied_paths import CopiedPaths
 from agent_gate.resolve.copies import Copies

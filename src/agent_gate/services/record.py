@@ -8,7 +8,8 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PAGE_LIMIT
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import PastStates, RegisteredTool
+from agent_gate.ports.reading import PastStates
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.toolkit import make_registered_tool
 from agent_gate.tools.gate import GATE_READ
 from agent_gate.tools.state import PAST_STATE_TOOLS, STATE_AT, STATE_DIFF, STATE_HISTORY

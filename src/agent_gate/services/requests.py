@@ -12,7 +12,8 @@ from agent_gate.model.redaction import HIDDEN
 from agent_gate.model.tool import Json
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards.urls import parse_url
-from agent_gate.ports import HttpRequest, RegisteredTool
+from agent_gate.ports.judging import HttpRequest
+from agent_gate.ports.tools import RegisteredTool
 
 NAME = "http.request"
 HTTP_REQUEST = replace(

@@ -15,7 +15,7 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, RegisteredTool
+from agent_gate.ports.tools import Binding, RegisteredTool
 from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.threads import POOL
 

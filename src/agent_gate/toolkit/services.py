@@ -11,7 +11,8 @@ from typing import Any, cast
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Offered, RegisteredTool, Service, ToolProvider, Transition
+from agent_gate.ports.services import Offered, Service, ToolProvider
+from agent_gate.ports.tools import RegisteredTool, Transition
 from agent_gate.toolkit.offered import registered_tool
 from agent_gate.toolkit.registered import make_registered_tool
 

@@ -10,7 +10,9 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.model.service_tables import DropRows, MakeTables, PutRows, Row, ServiceTables, Value
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Change, Work
-from agent_gate.ports import Ledger, ToolProvider, WithRows
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import ToolProvider
+from agent_gate.ports.tools import WithRows
 
 
 class ServiceRows:

@@ -12,7 +12,7 @@ from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.delivery import Delivery
 from agent_gate.doors.messengers.question_watch import QuestionWatch
 from agent_gate.model.approval import Question
-from agent_gate.ports import Notifier
+from agent_gate.ports.watching import Notifier
 
 _BOUNDS = MessengerBounds()
 

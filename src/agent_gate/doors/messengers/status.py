@@ -11,7 +11,8 @@ from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.moment import epoch
 from agent_gate.model.record import answered_at, answered_by, outcome_of
-from agent_gate.ports import Clock, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from agent_gate.doors.context import ServerContext
 from agent_gate.doors.messengers.adapter import Adapter
 from agent_gate.doors.messengers.messenger import Messenger
 from agent_gate.model.approval import Question
-from agent_gate.ports import Notifier
+from agent_gate.ports.watching import Notifier
 
 
 class Messengers(Notifier):

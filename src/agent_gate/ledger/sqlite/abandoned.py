@@ -17,7 +17,7 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.model.record import RESERVED_WINDOW
 from agent_gate.model.work import Change, LeaveResult, Release, Resolve, Unhold, Work
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 _PENDING = (
     "SELECT call_id, instance, project, agent_id, tool_name, expires_at, boot, ends_at, nonce, approvers_required"

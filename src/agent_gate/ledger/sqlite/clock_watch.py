@@ -11,7 +11,7 @@ from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.limits import CLOCK_JUMP_MIN_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.work import NoteClock, Work
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 MEASUREMENTS_MAX = 3
 """A process that is stopped between two looks at the clocks would see a jump that was none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_gate.model.moment import iso
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 OPEN = "question IS NOT NULL AND resolution IS NULL AND CASE WHEN boot = ? THEN ends_at > ? ELSE expires_at > ? END"
 

@@ -55,7 +55,9 @@ from agent_gate.model.work import (
     SetStatus,
     Work,
 )
-from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures, Turn
+from agent_gate.ports.ledger import LedgerFigures, Turn
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import FinishCommit
 
 Found = TypeVar("Found")
 

@@ -29,8 +29,8 @@ from agent_gate.model.errors import GateError, StorageError
 from agent_gate.model.limits import WAL_CHECKPOINT_BYTES, WRITER_GROUP_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Close, Work
-from agent_gate.ports import LedgerFigures
 from agent_gate.ports.examining import Heads
+from agent_gate.ports.ledger import LedgerFigures
 
 _log = logging.getLogger(__name__)
 

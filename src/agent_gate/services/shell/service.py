@@ -14,7 +14,7 @@ from agent_gate.policy.changes import write_signature
 from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Proposal, Recorded, RegisteredTool
+from agent_gate.ports.tools import Binding, Proposal, Recorded, RegisteredTool
 from agent_gate.resolve.commit.layer import Found
 from agent_gate.resolve.commit.undoing import undoing
 from agent_gate.resolve.copied_paths import CopiedPaths
