@@ -46,7 +46,7 @@ REBIND_TRIES_MAX = 20
 REBIND_TRIES_AMONG_OTHERS = 2
 """Times on top of other calls' changes; after that it waits until they are committed, and stands on none."""
 JOIN_POLL_S = 1.0
-"""How often one who joined a call of another process looks whether it has ended."""
+"""Interval at which one who joined a call of another process looks whether it has ended."""
 JOIN_POLLS_MAX = 1_000
 """Times that a repeated request looks, about once a second, whether the first one has ended in another process."""
 JOIN_LATE_POLLS_MAX = 60
@@ -109,7 +109,7 @@ TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
 NOTIFY_TIMEOUT_S = 10.0
 REFUSAL_SUMMARY_S = 1.0
-"""How long refusals at the doors are counted before they are written down together."""
+"""Time for which refusals at the doors are counted before they are written down together."""
 APPROVAL_TIMEOUT_S = 900.0
 GRANT_SECONDS_MAX = 86_400
 GRANT_USES_MAX = 100

@@ -137,7 +137,7 @@ class Guards:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """What the policy says of tools whose name matches; a field left out (None) changes nothing."""
+    """The policy's word on tools whose name matches; a field left out (None) changes nothing."""
 
     pattern: str
     effect: Annotated[Effect | None, Setting("what a call does to the world")] = None

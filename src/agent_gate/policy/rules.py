@@ -22,14 +22,14 @@ _NOTHING: list[int] = []
 
 
 class Match(NamedTuple):
-    """What the rules say of one signature; `decision` is None where no rule and no default speaks."""
+    """The word of the rules on one signature; `decision` is None where no rule and no default speaks."""
 
     decision: Decision | None
     rule: PermissionRule | None = None
     origin: str = ""
     """`rule`, `default`, or empty."""
     error: str = ""
-    """Why the condition of `rule` could not be evaluated; the decision is then a deny."""
+    """Reason why the condition of `rule` could not be evaluated; the decision is then a deny."""
 
 
 _SILENCE = Match(None)
@@ -91,7 +91,7 @@ class RuleIndex:
         return self._first((rank for rank in self._concerned(alias) if not self._has_spoken(rank, signatures)), env)
 
     def may_refuse(self, beginning: str) -> bool:
-        """Whether a deny or an ask could match a name that begins so."""
+        """Tell whether a deny or an ask could match a name that begins so."""
         spoken = zip(self._patterns, self._answers, strict=True)
         return any(
             answer.decision is not Decision.ALLOW and may_match(pattern, beginning) for pattern, answer in spoken
@@ -156,7 +156,7 @@ class RuleIndex:
                 yield rank
 
     def _merged(self, found: Iterator[int], signature: str) -> Iterator[int]:
-        """What was found by literals together with what has to be tried one by one."""
+        """Merge what was found by literals with what has to be tried one by one."""
         matchers = self._matchers
         next_found = next(found, _ENDLESS)
         for number, block in enumerate(self._plain):

@@ -13,7 +13,7 @@ Offered: TypeAlias = ToolDeclaration | Callable[..., Any] | RegisteredTool
 
 
 class ServiceHandler(Protocol):
-    """What the core-engine document asks of a service."""
+    """A service as the core-engine document asks for it."""
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
 

@@ -36,7 +36,7 @@ class Storage(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Where keys are, and what commits to files leave until they are done."""
+        """The directory of the keys, and of what commits to files leave until they are done."""
         ...
 
     def open(self, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> Ledger:

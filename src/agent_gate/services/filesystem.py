@@ -163,7 +163,7 @@ def _described(
 
 
 def _own_with(resolver: PathResolver, target: Target, data: bytes, *, append: bool) -> str:
-    """Whether the file is, or by this content would be, one of the gate's own."""
+    """Tell whether the file is, or by this content would be, one of the gate's own."""
 
     def content() -> bytes:
         before = start_of(target.path, OWN_TEXT_BYTES_MAX + 1) if append else b""
@@ -199,7 +199,7 @@ def _read(target: Target, bytes_max: int, encoding: str) -> Json:
 
 
 def _undoing(call: Recorded) -> Undoing:
-    """What is to be done to the file, from what the ledger knows of the call."""
+    """Say what is to be done to the file, from what the ledger knows of the call."""
     if call.undoes is not None:
         return _undoing(call.undoes).inverse
     left = _content(call.args)

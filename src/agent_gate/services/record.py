@@ -1,4 +1,4 @@
-"""What agents read of the gate's own record: earlier states, and leave to see what their own calls came to."""
+"""Reads of the gate's own record by agents: earlier states, and leave to see what their own calls came to."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ HTTP_REQUEST = replace(
     sensitive=frozenset({"method", "url", "target", "query", "headers", "credentials", "body"}),
     secret=frozenset({"credentials"}),
 )
-"""What it does is known to whoever performs it: it is taken for an act, unless the policy declares otherwise."""
+"""Declaration of a request of others: an act, unless the policy says otherwise, for only its sender knows more."""
 UNSEEN = {"unseen": True}
 """In place of a body that follows the request and was not shown here."""
 

@@ -1,4 +1,4 @@
-"""What authors of tools use: functions with a decorator, or classes, become something the gate can hold."""
+"""The kit for authors of tools: functions with a decorator, or classes, become something the gate can hold."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def _first_line(function: Callable[..., Any]) -> str:
 
 
 def _caller(function: Callable[..., Any]) -> Callable[..., Awaitable[Json]]:
-    """What is async runs in the event loop; what is plain may block, and runs in the thread pool."""
+    """Choose where it runs: async in the event loop; what is plain may block, and runs in the thread pool."""
     if inspect.iscoroutinefunction(function):
         return function
 

@@ -64,7 +64,7 @@ def completed(service: ToolProvider | Service) -> Service:
 
 
 def installed() -> list[Service]:
-    """What other packages offer under the entry-point group; each names a class or function without arguments."""
+    """Load what other packages offer under the entry-point group; each names a class or function without arguments."""
     services: list[Service] = []
     for point in entry_points(group=GROUP):
         try:
@@ -94,7 +94,7 @@ def _registered(service: Service, offered: Offered) -> RegisteredTool:
 
 
 def declarations(service: ToolProvider) -> Iterator[ToolDeclaration]:
-    """What each tool of a service says of itself; the service need not be started."""
+    """List what each tool of a service says of itself; the service need not be started."""
     for offered in service.tools():
         yield offered if isinstance(offered, ToolDeclaration) else registered_tool(offered).declaration
 

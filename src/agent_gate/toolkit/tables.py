@@ -33,7 +33,7 @@ class ServiceRows:
         await self._commit(DropRows(self._tables[table], keys))
 
     def with_result(self, data: Json, table: str, *rows: Row) -> WithRows:
-        """What a tool returns to have rows written together with its result: both are kept, or neither is."""
+        """Make a result with rows that are written together with it: both are kept, or neither is."""
         return WithRows(data, (PutRows(self._tables[table], rows),))
 
     async def _commit(self, change: Change) -> None:
