@@ -26,7 +26,7 @@ CALLS_PER_ENTRY_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What is gone, and what is not: states that erased calls made stay, because later ones stand on them."""
+    """The result of an erasure: states that erased calls made stay, because later ones stand on them."""
 
     calls: int
     entries: int
@@ -80,7 +80,7 @@ async def retain(ledger: Append, days: float, *, by: str, clock: Clock, ids: Ids
 
 
 def _projects_of(reader: Reader, call_id: str) -> list[str]:
-    """Where the call has something to erase; refuses one that is unknown or open."""
+    """Find where the call has something to erase; refuses one that is unknown or open."""
     found = list(reader.entries(EntryFilter(call_id=call_id)))
     if not found:
         raise unknown_call(call_id)

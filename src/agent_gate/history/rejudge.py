@@ -51,7 +51,7 @@ class RecordedCall:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether a rule may have seen more of its arguments than was written down."""
+        """Tell whether a rule may have seen more of its arguments than was written down."""
         return any(is_secret(value) for value in self._body["args"].values())
 
     @property
@@ -84,7 +84,7 @@ class RecordedCall:
 
     @property
     def standing(self) -> tuple[tuple[str, ...], str | None, bool, str | None]:
-        """Who called, in which mode, confirmed or not, and what its own mode is, if a verdict can rest on it."""
+        """Find who called, in which mode, confirmed or not, and what its own mode is, if a verdict can rest on it."""
         facts = self._body["facts"]
         return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed", False), facts.get("ceiling")
 
@@ -147,7 +147,7 @@ class Rejudge:
 
 
 def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) -> Verdict:
-    """Where nothing but the call's signatures and its caller is looked at.
+    """Judge where nothing but the call's signatures and its caller is looked at.
 
     Making the whole call again would take longer than judging it.
     """
@@ -164,7 +164,7 @@ class RecordedTools:
         self._unregistered: dict[str, ToolDeclaration] = {}
 
     def find(self, name: str, at: str) -> ToolDeclaration:
-        """What the tool said of itself at that moment; failing that, ever; failing that, what must be assumed."""
+        """Find what the tool said of itself at that moment; failing that, ever; failing that, what must be assumed."""
         builtin = BUILTIN.get(name)
         if builtin is not None:
             return builtin

@@ -152,5 +152,5 @@ class _Replay:
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a recorded argument is only the keyed hash of what was given."""
+    """Tell whether a recorded argument is only the keyed hash of what was given."""
     return isinstance(value, dict) and set(value) == {"$secret"}

@@ -41,11 +41,11 @@ class Replayed:
     """The new run, of mode `replay`."""
     original_run_id: str
     steps: list[dict[str, Any]]
-    """What was recorded, bit for bit."""
+    """The record, bit for bit."""
     mismatches: list[Mismatch]
-    """Where the run, under its own policy, would not come out as recorded."""
+    """Places where the run, under its own policy, would not come out as recorded."""
     changes: list[Mismatch]
-    """Where another policy would have judged otherwise."""
+    """Places where another policy would have judged otherwise."""
     not_recomputed: list[NotCompared] = field(default_factory=list)
     """Steps that cannot be computed again here, which says nothing against the record."""
 
@@ -116,7 +116,7 @@ def _is_a_replay(run: Mapping[str, Any]) -> ReplayError:
 
 
 def _unfit(reader: Reader, run: dict[str, Any], project: str, steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
-    """Where the record does not fit itself: its chain, its counts, its plan and policy, its hashes."""
+    """Find where the record does not fit itself: its chain, its counts, its plan and policy, its hashes."""
     indexes = {step["call_id"]: step.get("step_index") for step in steps}
     for finding in chain_findings(reader, run["run_id"], project):
         call_id = _call_at(reader, project, finding.seq)
@@ -144,7 +144,7 @@ def _recomputed(
     surroundings: Surroundings,
     tools: Tools,
 ) -> Iterator[Mismatch | NotCompared]:
-    """What verdicts and pure transitions come to now, where that is not what was recorded, or cannot be known."""
+    """Find what verdicts and pure transitions come to now, where that is not what was recorded, or cannot be known."""
     yield from _verdicts(reader, run, surroundings, tools)
     indexes = {step["call_id"]: step.get("step_index") for step in steps}
     for found in replay_transitions(reader, project, find, run["run_id"]):
@@ -255,13 +255,13 @@ def _judge_of(reader: Reader, policy_hash: str, surroundings: Surroundings, edit
 
 
 def _surroundings_of(reader: Reader, run_id: str) -> Surroundings:
-    """Where the gate stood when it made the run: what relative paths were relative to."""
+    """Find where the gate stood when it made the run: what relative paths were relative to."""
     recorded = _at_the_beginning(reader, run_id, "surroundings")
     return Surroundings.from_json(recorded) if recorded else Surroundings()
 
 
 def _edition_of(reader: Reader, run_id: str) -> int:
-    """Which way of judging was in force; the first one was not recorded."""
+    """Find which edition of judging was in force; the first one was not recorded."""
     return int(_at_the_beginning(reader, run_id, "judging") or 1)
 
 

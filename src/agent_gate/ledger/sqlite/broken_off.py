@@ -1,4 +1,4 @@
-"""How an act ended whose process is gone: in doubt, or, where its writes were kept apart, known after all."""
+"""Ends of acts whose process is gone: in doubt, or, where their writes were kept apart, known after all."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ OLDEST = (3, 38, 0)
 """The first SQLite with the JSON operators that the views use."""
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged file raises; the second where SQLite's own message quotes the damage."""
+"""Errors that a damaged file raises; the second where SQLite's own message quotes the damage."""
 
 
 class readable:
-    """What SQLite cannot read, or a value that it cannot hold, is a fault with a code."""
+    """A block in which what SQLite cannot read, or a value that it cannot hold, is a fault with a code."""
 
     def __enter__(self) -> None: ...
 

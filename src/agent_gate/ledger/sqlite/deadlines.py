@@ -1,4 +1,4 @@
-"""Which questions are open: by the time since the machine started, where that is still the same start of it."""
+"""Deadlines of open questions: by the time since the machine started, where that is still the same start of it."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ OPEN = "question IS NOT NULL AND resolution IS NULL AND CASE WHEN boot = ? THEN 
 
 
 def values_of(clock: Clock) -> tuple[str, float, str]:
-    """What stands for the question marks of `OPEN`."""
+    """Return the values for the question marks of `OPEN`."""
     return clock.boot, clock.monotonic(), iso(clock.now())

@@ -105,7 +105,7 @@ class SqliteLedger(DocumentDatabase):
         self._writer.start()
 
     def _open(self, opened: ExitStack) -> None:
-        """What is opened before something fails is closed again."""
+        """Open all of it; what is opened before something fails is closed again."""
         refuse_what_is_not_ours(self.files.db)
         check_not_deleted(self.files)
         self.files.create()
@@ -162,7 +162,7 @@ class SqliteLedger(DocumentDatabase):
     async def _noted(
         self, work: Work, noted: Sequence[Change], begun: Sequence[str], committing: Awaitable[Committed]
     ) -> Committed:
-        """What is begun lives from now on, and what is done no longer; an answer is news for who waits."""
+        """Note that what is begun lives from now on, and what is done no longer; an answer is news for who waits."""
         applied = False
         try:
             result = await committing
@@ -240,7 +240,7 @@ class SqliteLedger(DocumentDatabase):
         return self._look(undone, project, call_id)
 
     async def used(self, project: str, charge: Charge) -> float:
-        """What no entries add up to is no count: rather nothing passes."""
+        """Tell how much is used; what no entries add up to is no count: rather nothing passes."""
         if not self._look(backing.counted, project, charge.scope):
             raise StorageError(
                 f"the count `{charge.scope}` of project `{project}` is not what its entries add up to",
@@ -416,7 +416,7 @@ class SqliteLedger(DocumentDatabase):
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
 
     def _look(self, question: Callable[..., Found], *values: object) -> Found:
-        """What entries say to a question of `backing`'s."""
+        """Ask the entries a question of `backing`'s."""
         return self._ask(question, self._reader, *values)
 
     def _ask(self, question: Callable[..., Found], *values: object) -> Found:
@@ -437,6 +437,6 @@ def _id(change: Open | Close | QueueEffect | EndEffect) -> str:
 
 
 def _heard(noted: asyncio.Future[Committed]) -> None:
-    """What cannot be written now is for the work that follows to tell."""
+    """Ignore what cannot be written now: the work that follows will tell."""
     if not noted.cancelled():
         noted.exception()

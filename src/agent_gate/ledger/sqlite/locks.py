@@ -72,7 +72,7 @@ class InstanceLock:
 
 
 def is_gone(files: LedgerFiles, instance: str) -> bool:
-    """Whether the process that wrote this instance id has ended.
+    """Tell whether the process that wrote this instance id has ended.
 
     Under the writer lock, or for an instance that the ledger already names: it had its lock before it could write.
     """
@@ -90,7 +90,7 @@ def is_gone(files: LedgerFiles, instance: str) -> bool:
 
 
 def remove_locks_of_the_gone(files: LedgerFiles) -> None:
-    """What killed processes left; call it under the writer lock, when nothing of theirs is open any more."""
+    """Remove what killed processes left; call it under the writer lock, when nothing of theirs is open any more."""
     for path in files.instance_locks():
         if is_gone(files, path.stem):
             with suppress(OSError):

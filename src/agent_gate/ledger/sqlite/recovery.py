@@ -1,4 +1,4 @@
-"""What processes that are gone left open: calls in doubt, runs without an end, effects and questions."""
+"""Work that processes which are gone left open: calls in doubt, runs without an end, effects and questions."""
 
 from __future__ import annotations
 

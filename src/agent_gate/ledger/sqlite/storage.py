@@ -71,7 +71,7 @@ class SqliteStorage:
         return backup(self.path, target, progress=progress)
 
     def forget_erased(self) -> None:
-        """What was erased from the database must not stay in its write-ahead log."""
+        """Empty the write-ahead log: what was erased from the database must not stay in it."""
         lock = WriterLock(self._files, self._bounds.lock_wait_s)
         try:
             with lock.held(), closing(connect(self.path)) as connection:

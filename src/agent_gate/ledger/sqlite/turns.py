@@ -21,11 +21,11 @@ from agent_gate.model.work import StateChange, Work
 
 
 class _Series:
-    """What one process computes under one hold of a project's lock."""
+    """The changes that one process computes under one hold of a project's lock."""
 
     def __init__(self, descriptor: int, state: ProjectState, bounds: LedgerBounds) -> None:
         self.state = state
-        """Where the changes so far lead, once they are committed."""
+        """The state that the changes so far lead to, once they are committed."""
         self._descriptor, self._bounds = descriptor, bounds
         self._works = self._changes = self._bytes = 0
         self._ends_at = time.monotonic() + bounds.turns_s
@@ -34,12 +34,12 @@ class _Series:
 
     @property
     def waits(self) -> bool:
-        """Whether the ledger has not yet said what becomes of all of it."""
+        """True while the ledger has not yet said what becomes of all of it."""
         return self._works > 0
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more may stand on it: a change has failed, or others are due."""
+        """True where nothing more may stand on it: a change has failed, or others are due."""
         bounds = self._bounds
         if self._is_broken or self._changes >= bounds.turns_max or self._bytes >= bounds.turns_bytes_max:
             return True
@@ -53,7 +53,7 @@ class _Series:
             self.state = ProjectState(self.state.version + 1, change.value, change.snapshot_id, change.document)
 
     def hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
-        """What became of such work."""
+        """Note what became of such work."""
         self._works -= 1
         if change is not None and not _is_applied(committing):
             self._is_broken = True
@@ -81,7 +81,7 @@ class _Place:
         """Tasks that have a turn or wait for one."""
         self.series: _Series | None = None
         self.refusal: StorageError | None = None
-        """Why the lock was not to be had, the last time that it was not."""
+        """Reason why the lock was not to be had, the last time that it was not."""
 
     async def wait(self) -> None:
         """Until nobody has a turn; where the lock is not to be had, all who wait for it are refused together."""

@@ -78,7 +78,7 @@ class Writer:
         self._closed = False
         self._commits = self._works = 0
         self._more_waits = False
-        """Whether the last group had its full size, so that more may wait for which nobody calls any more."""
+        """True where the last group had its full size, so that more may wait for which nobody calls any more."""
         self._thread = threading.Thread(target=self._serve, name="agent-gate-writer", daemon=True)
 
     def start(self) -> None:
@@ -108,7 +108,7 @@ class Writer:
         return LedgerFigures(self._commits, self._works, len(self._waiting))
 
     def anchor_what_is_missing(self, anchored: Heads) -> None:
-        """What a crash left between a commit and its line; call it under the writer lock, before the thread runs."""
+        """Anchor what a crash left without its line; call it under the writer lock, before the thread runs."""
         rows = self._connection.execute("SELECT project, seq, hash FROM heads WHERE seq > 0").fetchall()
         missing = {project: (seq, hash) for project, seq, hash in rows if anchored.get(project) != (seq, hash)}
         if missing:
@@ -261,7 +261,7 @@ class Writer:
         )
 
     def _reopen(self) -> None:
-        """What is acknowledged must be there, and the anchor must take it, before anything follows."""
+        """Open anew: what is acknowledged must be there, and the anchor must take it, before anything follows."""
         assert self._broken_since is not None
         if isinstance(self._why_broken, Gone):
             self._open_files.check()
