@@ -11,7 +11,6 @@ from agent_gate.ledger.files import WAY_OUT, LedgerFiles
 from agent_gate.ledger.sqlite.backup import backup
 from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.diagnosis import diagnose, engine
-from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.migrate import HEAD, upgrade
 from agent_gate.ledger.sqlite.reader import STEPS_BETWEEN_LOOKS, SqliteReader, open_reader
@@ -44,6 +43,8 @@ class SqliteStorage:
         return self._files.directory
 
     def open(self, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> Ledger:
+        from agent_gate.ledger.sqlite.ledger import SqliteLedger  # noqa: PLC0415 -- a circle: a ledger knows its storage
+
         return SqliteLedger(self.path, clock, ids, finish_commit)
 
     def reader(self, *, at_work: bool = False) -> SqliteReader:
