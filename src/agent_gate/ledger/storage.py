@@ -10,4 +10,4 @@ from agent_gate.ports.storage import Storage
 
 def storage_at(place: str | Path) -> Storage:
     """The storage of the ledger at this place; another backend is one more line here, and one in `reader.py`."""
-    return SqliteStorage(Path(place))
+    return SqliteStorage(place)

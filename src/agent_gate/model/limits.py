@@ -31,6 +31,8 @@ YAML_NODES_MAX = 1_000_000
 YAML_ALIAS_NODES_MAX = 10_000
 """Nodes that aliases may add by being expanded."""
 
+MATCHERS_MAX = 50_000
+"""Compiled patterns of one policy kept at a time; they are made when first needed."""
 EXPRESSION_CHARS_MAX = 2_000
 EXPRESSION_NODES_MAX = 200
 EXPRESSION_STEPS_MAX = 10_000
@@ -78,6 +80,8 @@ OWN_TEXT_BYTES_MAX = 65_536
 """Of a configuration or policy there, to see whether it is one."""
 NOTED_MAX, NOTED_BYTES_MAX = 200, 1_048_576
 """Of the list of what a user's gates call their own; beyond that the oldest are left out."""
+OWN_FILES_FRESH_S = 1.0
+"""Age that a finding of the gate's own files may have."""
 FILE_THREADS_MAX = 8
 FILE_JOBS_MAX = 1_000
 """File work under way and waiting for a thread."""
@@ -240,6 +244,8 @@ WAITING_PROPOSALS_MAX = 4
 """Of one agent: what commands wrote and a person has not agreed to yet takes room on a disk."""
 CHANGES_DEPTH_MAX = 128
 """Directories inside one another, counted from the root, in which a command's changes are looked for."""
+SIMULATED_FILES_MAX = 100_000
+"""Files that a simulation carries from step to step."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
 VIEW_NEAR_MAX = 1_000

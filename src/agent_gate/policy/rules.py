@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.limits import MATCHERS_MAX
 from agent_gate.model.permission import PermissionRule
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.expression import Expression, ExpressionError, compile_expression
@@ -15,9 +16,6 @@ from agent_gate.policy.state_aliases import beginning_of, is_wide
 
 _GLOBS_FEW = 8
 """So many globs are tried one by one: that is as fast as an index, and starts sooner."""
-
-_MATCHERS_MAX = 50_000
-"""Matchers kept at a time; they are made when first needed."""
 
 _ENDLESS = 1 << 62
 _NOTHING: list[int] = []
@@ -51,6 +49,8 @@ class RuleIndex:
         rules: Sequence[PermissionRule],
         defaults: Sequence[PermissionRule],
         resolve: Callable[[str], str] = str,
+        *,
+        matchers_max: int = MATCHERS_MAX,
     ) -> None:
         """`resolve` gives the pattern that stands for one which means something only at a place."""
         conditions = _compiled_conditions(rules, defaults)
@@ -71,7 +71,7 @@ class RuleIndex:
             self._answers.append(answer)
             self._conditions.append(conditions[rule.when])
         self._matchers: list[Matcher | None] = [None] * len(self._patterns)
-        self._matchers_made = 0
+        self._matchers_made, self._matchers_max = 0, matchers_max
         self._exact: dict[str, list[int]] = {}
         self._plain: list[list[tuple[int, int]]] = []
         self._literals: LiteralIndex | None = None
@@ -173,7 +173,7 @@ class RuleIndex:
             next_found = next(found, _ENDLESS)
 
     def _matcher(self, rank: int) -> Matcher:
-        if self._matchers_made >= _MATCHERS_MAX:
+        if self._matchers_made >= self._matchers_max:
             self._matchers[:] = [None] * len(self._matchers)
             self._matchers_made = 0
         made = self._matchers[rank] = matcher(self._patterns[rank])

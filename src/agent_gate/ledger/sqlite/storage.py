@@ -9,6 +9,7 @@ from pathlib import Path
 from agent_gate.ledger import anchor
 from agent_gate.ledger.files import WAY_OUT, LedgerFiles
 from agent_gate.ledger.sqlite.backup import backup
+from agent_gate.ledger.sqlite.bounds import DEFAULT_BOUNDS, LedgerBounds
 from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.diagnosis import diagnose, engine
 from agent_gate.ledger.sqlite.locks import WriterLock
@@ -29,10 +30,15 @@ class SqliteStorage:
 
     schema = HEAD
 
-    def __init__(self, path: Path, steps_between_looks: int = STEPS_BETWEEN_LOOKS) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        steps_between_looks: int = STEPS_BETWEEN_LOOKS,
+        bounds: LedgerBounds = DEFAULT_BOUNDS,
+    ) -> None:
         """`steps_between_looks`: how often a reader looks whether it is to give up, in steps of SQLite's machine."""
-        self._files = LedgerFiles(path)
-        self._steps_between_looks = steps_between_looks
+        self._files = LedgerFiles(Path(path))
+        self._steps_between_looks, self._bounds = steps_between_looks, bounds
 
     @property
     def path(self) -> Path:
@@ -43,9 +49,9 @@ class SqliteStorage:
         return self._files.directory
 
     def open(self, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> Ledger:
-        from agent_gate.ledger.sqlite.ledger import SqliteLedger  # noqa: PLC0415 -- a circle: a ledger knows its storage
+        from agent_gate.ledger.sqlite.ledger import SqliteLedger  # noqa: PLC0415 -- it has a storage; this opens it
 
-        return SqliteLedger(self.path, clock, ids, finish_commit)
+        return SqliteLedger(self.path, clock, ids, finish_commit, self._bounds)
 
     def reader(self, *, at_work: bool = False) -> SqliteReader:
         if at_work and not self.path.is_file():
@@ -54,7 +60,7 @@ class SqliteStorage:
 
     def upgrade(self) -> bool:
         self._files.create()
-        lock = WriterLock(self._files)
+        lock = WriterLock(self._files, self._bounds.lock_wait_s)
         try:
             with lock.held():
                 return upgrade(self.path)
@@ -66,7 +72,7 @@ class SqliteStorage:
 
     def forget_erased(self) -> None:
         """What was erased from the database must not stay in its write-ahead log."""
-        lock = WriterLock(self._files)
+        lock = WriterLock(self._files, self._bounds.lock_wait_s)
         try:
             with lock.held(), closing(connect(self.path)) as connection:
                 # Where somebody reads for longer, the log is overwritten later instead.

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from agent_gate.ledger.sqlite.bounds import DEFAULT_BOUNDS, LedgerBounds
 from agent_gate.ledger.sqlite.locks import ProjectLocks, release
 from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
 from agent_gate.model.project import ProjectState
 from agent_gate.model.work import StateChange, Work
 
@@ -23,12 +23,12 @@ from agent_gate.model.work import StateChange, Work
 class _Series:
     """What one process computes under one hold of a project's lock."""
 
-    def __init__(self, descriptor: int, state: ProjectState) -> None:
+    def __init__(self, descriptor: int, state: ProjectState, bounds: LedgerBounds) -> None:
         self.state = state
         """Where the changes so far lead, once they are committed."""
-        self._descriptor = descriptor
+        self._descriptor, self._bounds = descriptor, bounds
         self._works = self._changes = self._bytes = 0
-        self._ends_at = time.monotonic() + TURNS_S
+        self._ends_at = time.monotonic() + bounds.turns_s
         self._is_broken = False
         self._all_heard: asyncio.Future[None] | None = None
 
@@ -40,7 +40,8 @@ class _Series:
     @property
     def is_over(self) -> bool:
         """Whether nothing more may stand on it: a change has failed, or others are due."""
-        if self._is_broken or self._changes >= TURNS_MAX or self._bytes >= TURNS_BYTES_MAX:
+        bounds = self._bounds
+        if self._is_broken or self._changes >= bounds.turns_max or self._bytes >= bounds.turns_bytes_max:
             return True
         return time.monotonic() >= self._ends_at
 
@@ -112,9 +113,11 @@ class _Turn:
 
 
 class Turns:
-    def __init__(self, locks: ProjectLocks, current: Callable[[str], ProjectState]) -> None:
+    def __init__(
+        self, locks: ProjectLocks, current: Callable[[str], ProjectState], bounds: LedgerBounds = DEFAULT_BOUNDS
+    ) -> None:
         """`current` reads a project's state as it was last committed."""
-        self._locks, self._current = locks, current
+        self._locks, self._current, self._bounds = locks, current, bounds
         self._places: dict[str, _Place] = {}
 
     @asynccontextmanager
@@ -152,7 +155,7 @@ class Turns:
             place.refusal = error
             raise
         try:
-            return _Series(descriptor, self._current(project))
+            return _Series(descriptor, self._current(project), self._bounds)
         except BaseException:
             release(descriptor)
             raise
