@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What came of a call of a service."""
+    """The result of a call of a service."""
 
     context_id: str | None
     """By which the home knows what it changed; None where nobody said."""
@@ -109,7 +109,7 @@ class HomeClient:
 
     @property
     def user(self) -> TokenUser | None:
-        """Whose token it is; None before the first connection, and where the server does not say."""
+        """Find whose token it is; None before the first connection, and where the server does not say."""
         return self._sync.user
 
     async def command(self, type: str, *, timeout_s: float = HOME_ANSWER_S, **fields: Json) -> Json:  # noqa: A002
@@ -212,7 +212,7 @@ class HomeClient:
     async def _act(
         self, command: str, what: str, timeout_s: float, fields: Mapping[str, Json]
     ) -> Mapping[str, Json] | None:
-        """What the WebSocket answers; None where nothing was sent, so that REST may be tried."""
+        """Return what the WebSocket answers; None where nothing was sent, so that REST may be tried."""
         self._refuse_if_final()
         link = self._link()
         if link is None:

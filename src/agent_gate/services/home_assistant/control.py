@@ -114,7 +114,7 @@ class Calling:
         return _told(called, self.reach, home)
 
     async def preview(self, _: BoundCall) -> Json:
-        """How everything that it reaches is now; what it will become is the home's to say."""
+        """Show how everything that it reaches is now; what it will become is the home's to say."""
         found = (self.client.home.entity(entity_id) for entity_id in self.reach.targets)
         return {"entities": {entity.entity_id: {"now": entity.state} for entity in found if entity}}
 
@@ -154,7 +154,7 @@ _MOVED = "what the call reaches has changed since it was judged; nothing was sen
 
 
 def reach_now(home: Home, args: Mapping[str, Json]) -> Reach:
-    """What a call reaches, where that can be known now."""
+    """Find what a call reaches, where that can be known now."""
     if not home.is_ready or not home.services:
         raise ToolError("Home Assistant has not been reached yet", code=2006, suggestion="try again in a moment")
     reach = reach_of(home, args)

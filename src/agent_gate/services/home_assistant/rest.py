@@ -173,7 +173,7 @@ def _accepted(answer: _Answer) -> _Answer:
 
 
 def _message(body: bytes) -> str:
-    """What the server says in JSON; its plain texts only repeat the status."""
+    """Read what the server says in JSON; its plain texts only repeat the status."""
     try:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -90,7 +90,7 @@ class Snapshots:
 
 
 async def remembered(ledger: Ledger) -> Remembered | None:
-    """What the ledger knows of the home; None where it never saw it."""
+    """Read what the ledger knows of the home; None where it never saw it."""
     rows = await entity_snapshot(ledger)
     found = [read for row in rows if (read := _read(row)) is not None]
     if not found:
