@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agent_gate.config.installed_tools import installed_tools
 from agent_gate.config.problems import Problems
 from agent_gate.model.nearest import nearest
 from agent_gate.model.policy import Policy
@@ -61,8 +62,6 @@ def sections_for(named: Iterable[str], tools: Mapping[str, ToolDeclaration] | No
         return ToolSections(tools)
     if all(name in BUILTIN for name in named):
         return _OF_BUILTIN
-    from agent_gate.toolkit.services import installed_tools  # noqa: PLC0415 -- 10 ms that few policies need
-
     return ToolSections({**installed_tools(), **BUILTIN})
 
 

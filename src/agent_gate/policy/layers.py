@@ -9,7 +9,8 @@ from typing import TypeAlias
 from agent_gate.model.call import Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.errors import Problem
-from agent_gate.model.policy import ApprovalRule, Policy, Role, Window, roles_that_include
+from agent_gate.model.policy import ApprovalRule, Policy, Role, Window
+from agent_gate.model.roles import roles_that_include
 from agent_gate.model.tool import Effect, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement
 from agent_gate.policy.expression import Expression, ExpressionError

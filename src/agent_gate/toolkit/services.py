@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from importlib.metadata import entry_points
 from typing import Any, cast
 
 from agent_gate.model.call import BoundCall
@@ -13,10 +12,10 @@ from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports.services import Offered, Service, ToolProvider
 from agent_gate.ports.tools import RegisteredTool, Transition
+from agent_gate.system.entry_points import SERVICES, offers
 from agent_gate.toolkit.offered import registered_tool
 from agent_gate.toolkit.registered import make_registered_tool
 
-GROUP = "agent_gate.services"
 _REQUIRED = ("tools", "execute")
 _OPTIONAL = ("name", "dependencies", "start", "health_check", "close")
 
@@ -66,7 +65,7 @@ def completed(service: ToolProvider | Service) -> Service:
 def installed() -> list[Service]:
     """Load what other packages offer under the entry-point group; each names a class or function without arguments."""
     services: list[Service] = []
-    for point in entry_points(group=GROUP):
+    for point in offers(SERVICES):
         try:
             services.append(completed(point.load()()))
         except ConfigError:

@@ -33,7 +33,7 @@ class Chains:
         if self._config.policy_agent is None:
             yield None
             return
-        # A third of a second that servers without one need not pay.
+        # 200 ms (gRPC) that servers without one need not pay.
         from agent_gate.doors.policy_agent import serving  # noqa: PLC0415
 
         async with serving(self._config, self._registry, self._executor) as path:

@@ -108,8 +108,7 @@ class SqliteReader:
 
     @property
     def tables(self) -> StoredTables:
-        # Commands that only look back start without what verification needs.
-        from agent_gate.ledger.sqlite.tables import SqliteTables  # noqa: PLC0415
+        from agent_gate.ledger.sqlite.tables import SqliteTables  # noqa: PLC0415 -- 5 ms that only verification needs
 
         return SqliteTables(self.connection)
 
