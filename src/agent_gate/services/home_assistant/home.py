@@ -53,7 +53,7 @@ class Home:
 
     @property
     def knows_places(self) -> bool:
-        """Tell whether areas, devices and entries of the registry have been read at least once; not to be had by REST."""
+        """Tell whether areas, devices and entries of the registry have been read at least once; REST tells none."""
         return self._knows_places
 
     @property
