@@ -12,14 +12,16 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, TypeVar
-from unittest.mock import patch
 
 from agent_gate import Agent, Approver, Gate, Outcome, open_gate, tool, transition
 from agent_gate.gate.bounds import GateBounds
 from agent_gate.history.projects import Projects
+from agent_gate.ledger.sqlite.bounds import LedgerBounds
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.model.approval import Question
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
@@ -34,6 +36,8 @@ QUICK_GATE = GateBounds(join_poll_s=0.005)
 """GateBounds of a gate that looks at a test's clock all the time."""
 QUICK_SUMMARY = replace(QUICK_GATE, refusal_summary_s=0.005)
 """Likewise, and refusals are written down at once."""
+QUICK_LEDGER = LedgerBounds(answer_poll_s=0.005)
+"""LedgerBounds of one that looks all the time for what other processes wrote."""
 PATIENCE_S = 20.0
 """How long a test waits for what must happen at once, on a machine that may be busy."""
 
@@ -127,22 +131,23 @@ async def a_gate(
     approvers: Sequence[Approver] = (ANNA, BOB),
     name: str = "gate.db",
     gate_bounds: GateBounds = QUICK_GATE,
+    ledger_bounds: LedgerBounds = QUICK_LEDGER,
     **options: Any,
 ) -> AsyncIterator[Gate]:
     """A gate whose clock is the test's, and that looks at it all the time."""
-    with patch("agent_gate.ledger.sqlite.news.ANSWER_POLL_INTERVAL_S", 0.005):
-        async with open_gate(
-            policy,
-            directory / name,
-            tools=tools,
-            clock=clock or HandClock(),
-            ids=CountedIds(),
-            notifier=people,
-            approvers=approvers,
-            bounds=gate_bounds,
-            **options,
-        ) as gate:
-            yield gate
+    async with open_gate(
+        policy,
+        directory / name,
+        tools=tools,
+        clock=clock or HandClock(),
+        ids=CountedIds(),
+        notifier=people,
+        approvers=approvers,
+        storage=partial(SqliteStorage, bounds=ledger_bounds),
+        bounds=gate_bounds,
+        **options,
+    ) as gate:
+        yield gate
 
 
 async def pending(gate: Gate, tool_name: str, args: Mapping[str, Json] | None = None, **options: Any) -> Question:

@@ -18,7 +18,7 @@ from agent_gate.ledger.sqlite.reader import SqliteReader, open_reader
 from agent_gate.model.tool import Json
 from agent_gate.policy.documents import place_of, value_at
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Transition
+from agent_gate.ports.tools import Transition
 from agent_gate.services.state import StateService
 from agent_gate.toolkit.decorators import REGISTERED
 

@@ -17,7 +17,8 @@ from agent_gate.gate.assembly import assemble
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Notifier
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.watching import Notifier
 from agent_gate.services.http import HttpService
 from agent_gate.services.http.outbound import Outbound
 from agent_gate.services.registry import ToolRegistry

@@ -26,7 +26,7 @@ from agent_gate.doors.messengers.webhook.adapter import WebhookAdapter
 from agent_gate.gate.gate import Gate
 from agent_gate.model.call import CallRequest
 from tests.chats import QUICK, Pauses
-from tests.gates import ASK_ALL, HandClock, entries, until
+from tests.gates import ASK_ALL, QUICK_SUMMARY, HandClock, entries, until
 from tests.servers import Served, a_config, a_server, listening
 
 KEY = bytes(range(32))
@@ -203,6 +203,7 @@ async def a_hook(
     **options: Any,
 ) -> AsyncIterator[Hooked]:
     """One life of a server: it takes over what its predecessor held; `limits` are those of the adapter."""
+    options.setdefault("gate_bounds", QUICK_SUMMARY)
     config, clock, pauses = config or webhook_config(receiver.url), clock or HandClock(), Pauses()
     webhook = next(one.webhook for one in config.every_messenger if one.webhook)
     messenger = Messenger(WebhookAdapter(webhook, **(limits or {})), pause=pauses, bounds=bounds)

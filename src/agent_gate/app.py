@@ -26,7 +26,11 @@ from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.model.tool import ToolDeclaration
-from agent_gate.ports import Clock, Ids, Ledger, Notifier, Service, ToolProvider
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import Service, ToolProvider
+from agent_gate.ports.storage import Storage
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.watching import Notifier
 from agent_gate.resolve.commit.recovery import finisher
 from agent_gate.resolve.commit.steps import file_list
 from agent_gate.resolve.surroundings import real_directory
@@ -74,6 +78,8 @@ async def open_gate(
     clock: Clock | None = None,
     ids: Ids | None = None,
     only_simulates: bool = False,
+    sandboxes: Choice | None = None,
+    storage: Callable[[str | Path], Storage] = storage_at,
     bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> AsyncIterator[Gate]:
     """A gate for as long as the block runs: `async with open_gate(policy=…, db=…) as gate: await gate.call(…)`.
@@ -87,6 +93,8 @@ async def open_gate(
     have to answer; `outbound` and `home_assistant` give one of these by itself. The tools of a home are there also
     while it cannot be reached. `hide` is told each secret that is found on the way.
     A gate that `only_simulates` makes no ledger where none is, and writes none of its own entries into one that is.
+    `storage` is the backend of the ledger; `sandboxes` are those that commands may run in, by default all of this
+    machine, tried when the first is needed.
     `bounds` are times that it keeps to where the defaults do not suit, as in tests.
     """
     clock = clock or SystemClock()
@@ -98,7 +106,7 @@ async def open_gate(
         home_assistant = home_assistant or config.config.services.homeassistant
     if approval_timeout_s is None:
         approval_timeout_s = config.config.approval_timeout if config else APPROVAL_TIMEOUT_S
-    workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files)
+    workspace = Workspace(real_directory(working_dir), db, policy, own_files, protected_files, bounds.own_files_fresh_s)
     registry = ToolRegistry(registered_tool(offered, workspace.working_dir) for offered in tools)
     theirs = [completed(service) for service in (installed() if services is None else services)]
     load = partial(load_policy, tools=_loaded(registry, theirs))
@@ -108,25 +116,27 @@ async def open_gate(
     async with AsyncExitStack() as stack:
         if only_simulates and not os.path.exists(db):  # noqa: ASYNC240 -- nobody is served yet
             db = Path(stack.enter_context(TemporaryDirectory(prefix="agent-gate-")), Path(DEFAULT_LEDGER).name)
-        storage = storage_at(db)
-        notes = str(storage.directory)
-        ledger = storage.open(clock, ids, finisher(partial(file_list, notes)))
+        stored = storage(db)
+        notes = str(stored.directory)
+        ledger = stored.open(clock, ids, finisher(partial(file_list, notes)))
         stack.push_async_callback(ledger.close)
-        readings = Readings(storage)
+        readings = Readings(stored)
         stack.callback(readings.close)
         if not only_simulates:
             workspace.note()
-        choice = Choice()
-        contacts = ContactsService(ledger, storage.secret(), clock, ids)
+        sandboxes = sandboxes or Choice()
+        contacts = ContactsService(ledger, stored.secret(), clock, ids)
         ours: list[ToolProvider] = [
             contacts,
             ApprovalsService(),
             StateService(),
             RevertService(ledger, registry.find),
             RecordService(PastStates(readings)),
-            FilesystemService(workspace.resolver(), place_for_copies=choice.place_for_copies),
+            FilesystemService(workspace.resolver(), place_for_copies=sandboxes.place_for_copies),
             HttpService(ledger, clock, can_ask=can_ask, outbound=outbound),
-            ShellService(workspace.working_dir, workspace.resolver(), workspace.look, choice, notes),
+            ShellService(
+                workspace.working_dir, workspace.resolver(), workspace.look, sandboxes, notes, bounds.shell_place_wait_s
+            ),
             *_home(home_assistant, contacts, ledger, clock, ids, hide, config),
         ]
         await open_tables(theirs, ledger, may_make=not only_simulates)
@@ -140,7 +150,7 @@ async def open_gate(
             ledger=ledger,
             clock=clock,
             ids=ids,
-            secrets=KeyedHashes(storage.secret()),
+            secrets=KeyedHashes(stored.secret()),
             agent=agent or Agent("local"),
             notifier=notifier,
             can_ask=can_ask,

@@ -17,8 +17,9 @@ from agent_gate.model.moment import epoch
 from agent_gate.model.record import output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.work import HoldBare, Unhold, Work
-from agent_gate.ports import Append, BareRequests, ServiceHandler
+from agent_gate.ports.ledger import Append, BareRequests
 from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.ports.services import ServiceHandler
 from agent_gate.tools.catalogue import CONFIGURED
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent_gate.simulated_home import Running
 from tests.contract.houses import House, Raw, a_call, a_connection, a_raw, eventually
 
 GUEST = {"entity_id": "input_boolean.guest_mode"}
@@ -52,8 +53,9 @@ async def test_malformed_json_ends_the_connection_with_code_1000_before_and_afte
         assert await raw.closed() == 1000
 
 
-async def test_who_says_nothing_for_ten_seconds_is_left(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.simulated_home.session.AUTH_S", 0.05)
+async def test_who_says_nothing_for_ten_seconds_is_left(house: House) -> None:
+    if isinstance(house.of, Running):
+        house.of.home.auth_s = 0.05
     async with a_connection(house) as raw:
         assert await raw.closed() is None
 

@@ -45,7 +45,8 @@ from agent_gate.model.work import (
     Unhold,
     Work,
 )
-from agent_gate.ports import Clock, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.tables import (
     EntityRow,
     drop_entities,
@@ -816,7 +817,7 @@ async def test_the_age_of_a_status_is_that_of_the_older_of_the_two_that_it_rests
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger, other, passed_s = storage.open(), storage.open(), [1_000.0]
-    monkeypatch.setattr("agent_gate.ledger.sqlite.ledger.time.monotonic", lambda: passed_s[0])
+    monkeypatch.setattr("time.monotonic", lambda: passed_s[0])
     assert await ledger.status(GATE_PROJECT) is not None
     passed_s[0] += STATUS_AGE_MAX_S * 0.6
     assert await ledger.effective_status("default") == "open"

@@ -15,8 +15,8 @@ from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import iso
 from agent_gate.model.project import StateRef
 from agent_gate.model.work import Close, Hold, KeepBlob, Open, PutContact, QueueEffect, Work
-from agent_gate.ports import Ledger
 from agent_gate.ports.examining import COLUMNS, Unreadable
+from agent_gate.ports.ledger import Ledger
 from agent_gate.ports.reading import ALL_ENTRIES, ChangeRow, EntryFilter, NoLedgerError, Reader
 from agent_gate.ports.storage import Storage
 from agent_gate.system.clock import RandomIds

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import pytest
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
 from agent_gate.ledger.files import LedgerFiles
-from agent_gate.ledger.sqlite import writer
+from agent_gate.ledger.sqlite.bounds import LedgerBounds
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
+from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.ledger.sqlite.transaction import Transacted, transact
 from agent_gate.ledger.sqlite.trust import set_aside
 from agent_gate.model.entry import Draft, Kind
@@ -77,10 +79,8 @@ async def test_a_database_locked_for_three_seconds_is_waited_for_and_the_act_hap
     assert ACTS == ["once"]
 
 
-async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.ledger.sqlite.connection.BUSY_TIMEOUT_S", 0.2)
+async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mends(tmp_path: Path) -> None:
+    storage = partial(SqliteStorage, bounds=LedgerBounds(busy_timeout_s=0.2))
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     @tool("slow.act")
@@ -88,7 +88,7 @@ async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mend
         begun.set()
         await go_on.wait()
 
-    async with open_gate(POLICY, tmp_path / "a.db", tools=[act]) as gate:
+    async with open_gate(POLICY, tmp_path / "a.db", tools=[act], storage=storage) as gate:
         in_doubt = asyncio.create_task(gate.call("slow.act"))
         await begun.wait()
         other = OtherProgram(tmp_path / "a.db")
@@ -103,11 +103,8 @@ async def test_a_database_locked_for_longer_than_the_bound_refuses_and_then_mend
     assert verify(tmp_path / "a.db").problems == ()
 
 
-async def test_a_writer_lock_that_a_stopped_process_keeps_refuses_and_then_mends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = ledger_at(tmp_path / "a.db")
-    monkeypatch.setattr("agent_gate.ledger.sqlite.locks.LOCK_WAIT_S", 0.1)
+async def test_a_writer_lock_that_a_stopped_process_keeps_refuses_and_then_mends(tmp_path: Path) -> None:
+    ledger = SqliteLedger(tmp_path / "a.db", SystemClock(), RandomIds(), bounds=LedgerBounds(lock_wait_s=0.1))
     stopped = WriterLock(ledger.files)
     async with asyncio.timeout(10):
         with stopped.held(), pytest.raises(StorageError, match="has held the writer lock") as refused:
@@ -267,7 +264,7 @@ async def test_what_is_deleted_while_it_is_written_is_not_told_as_written(
         (tmp_path / "a.db").unlink()
         return done
 
-    monkeypatch.setattr(writer, "transact", delete_meanwhile)
+    monkeypatch.setattr(ledger._writer, "_transact", delete_meanwhile)
     with pytest.raises(StorageError, match="is gone") as refused:
         await ledger.commit(Work("default", (entry("1"),)))
     assert refused.value.code == 5002

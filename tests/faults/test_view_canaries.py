@@ -8,7 +8,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -48,12 +47,15 @@ async def gate_in(world: World, kind: str) -> AsyncIterator[Gate]:
     """The gate's own files lie where commands run; its ledger has something to tell."""
     choice = Only(SANDBOXES[kind]) if kind != "off" else Choice()
     policy = world.policy("off" if kind == "off" else "auto")
-    with patch("agent_gate.services.shell.service.Choice", lambda: choice):
-        async with open_gate(
-            policy, world.work / "gate.db", working_dir=world.work, own_files=[world.work / "config.yaml"]
-        ) as gate:
-            await gate.call("shell.run", argv=["echo", LEDGER_CANARY])
-            yield gate
+    async with open_gate(
+        policy,
+        world.work / "gate.db",
+        working_dir=world.work,
+        own_files=[world.work / "config.yaml"],
+        sandboxes=choice,
+    ) as gate:
+        await gate.call("shell.run", argv=["echo", LEDGER_CANARY])
+        yield gate
 
 
 def leaked(world: World, outcome: Outcome) -> list[str]:

@@ -17,7 +17,7 @@ from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.pipeline.admit import Admitted, Rejected
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Prepared
+from agent_gate.ports.tools import Binding, Prepared
 from agent_gate.services.registry import ToolRegistry
 from tests.gates import ALLOW_ALL, a_gate, code_of, entries, reader
 

@@ -21,7 +21,8 @@ from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision
 from agent_gate.model.work import StateChange, Work
-from agent_gate.ports import Binding, Moved, Turn
+from agent_gate.ports.ledger import Turn
+from agent_gate.ports.tools import Binding, Moved
 from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ALLOW_ALL,

@@ -16,7 +16,7 @@ from agent_gate.chain.builtin import builtin_policies
 from agent_gate.chain.context import Phase
 from agent_gate.chain.prepared import PolicyRef, in_phase, prepare
 from agent_gate.chain.registry import Registry
-from agent_gate.ports import HttpRequest, RequestAllowed
+from agent_gate.ports.judging import HttpRequest, RequestAllowed
 from tests.gates import HandClock
 
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from agent_gate.policy.judge import Judge
 from agent_gate.resolve.surroundings import look_around
 from agent_gate.sandbox.choice import Choice
 from tests.attacks.swapping import swapped
-from tests.gates import a_gate, agent, approve, code_of, entries, kinds_of, outcome_of, pending, until
+from tests.gates import QUICK_GATE, a_gate, agent, approve, code_of, entries, kinds_of, outcome_of, pending, until
 
 NAMES = ["ls", "cat", "grep", "git", "sleep", "yes", "printf", "echo", "find", "sed", "awk", "sort", "wc"]
 SHELL: dict[str, Any] = {
@@ -319,9 +320,8 @@ asyncio.run(main())
     assert ran == ["true", *wanted], "the first is the trial of the sandbox"
 
 
-async def test_commands_of_one_agent_leave_places_for_another(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.services.shell.service.PLACE_WAIT_S", 0.01)
-    async with gate_at(work) as gate:
+async def test_commands_of_one_agent_leave_places_for_another(work: Path) -> None:
+    async with gate_at(work, gate_bounds=replace(QUICK_GATE, shell_place_wait_s=0.01)) as gate:
         sleeping = [
             asyncio.create_task(gate.call("shell.run", argv=["sleep", "19"], agent=agent("one"), request_id=f"s{n}"))
             for n in range(SHELL_COMMANDS_MAX)

@@ -245,6 +245,7 @@ def test_every_document_of_ours_is_tried_or_shows_nothing_to_try() -> None:
         "docs/guides/policy-agent.md",
         "docs/guides/telegram.md",
         "docs/guides/tools.md",
+        "docs/guides/webhook-approvals.md",
         "docs/reference/commands.md",
         "docs/reference/policies.md",
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_gate import Gate, tool
-from agent_gate.ports import RegisteredTool
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.services.registry import ToolRegistry
 from tests.gates import ALLOW_ALL, a_gate, code_of, entries
 from tests.scenarios.home_gates import a_gate_at_home

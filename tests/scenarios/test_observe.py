@@ -44,7 +44,7 @@ from agent_gate.model.errors import StorageError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.redaction import HIDDEN_IN_LOGS as HIDDEN
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Reached
+from agent_gate.ports.watching import Reached
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, reader, sender, until
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_config, a_context, a_server
 

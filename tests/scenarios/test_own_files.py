@@ -14,7 +14,7 @@ import pytest
 
 from agent_gate import open_gate
 from agent_gate.client import GateClient
-from agent_gate.resolve import own_watch
+from agent_gate.gate.bounds import GateBounds
 from agent_gate.resolve.installation import PACKAGE
 from tests.gates import code_of, entries
 from tests.mcp_clients import a_client, outcome_of
@@ -231,12 +231,9 @@ async def test_a_file_that_merely_has_the_name_stays_usable(work: Path) -> None:
         assert (await gate.call("fs.write", path="policy.yaml", content="who: may what\n")).ok
 
 
-async def test_a_configuration_that_comes_later_is_protected_and_the_record_says_so(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(own_watch, "FRESH_S", -1.0)
+async def test_a_configuration_that_comes_later_is_protected_and_the_record_says_so(work: Path) -> None:
     (work / "config.yaml").unlink()
-    async with open_gate(EVERYTHING, work / "agent-gate.db") as gate:
+    async with open_gate(EVERYTHING, work / "agent-gate.db", bounds=GateBounds(own_files_fresh_s=-1.0)) as gate:
         assert code_of(await gate.call("fs.read", path="config.yaml")) == 2003
         (work / "config.yaml").write_text(CONFIG)
         assert code_of(await gate.call("fs.read", path="config.yaml")) == PROTECTED

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -115,9 +116,8 @@ class Configured(Policy[None]):
         return PASSED
 
 
-def test_every_registry_of_a_configuration_gives_each_policy_its_own_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.chain.configured.installed", lambda: [Configured()])
-    registry = registry_of({"configured": {"a": [1, 2.0, None]}}, HandClock())
+def test_every_registry_of_a_configuration_gives_each_policy_its_own_section() -> None:
+    registry = registry_of({"configured": {"a": [1, 2.0, None]}}, HandClock(), theirs=lambda: [Configured()])
     (policy,) = (policy for policy in registry.policies() if isinstance(policy, Configured))
     assert policy.given == {"a": [1, 2.0, None]}
 
@@ -128,14 +128,11 @@ def test_a_policy_without_a_section_begins_with_an_empty_one() -> None:
     assert policy.given == {}
 
 
-def test_a_wrong_section_is_told_together_with_everything_else_that_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.chain.configured.installed", list)
+def test_a_wrong_section_is_told_together_with_everything_else_that_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("policies: {nobody: {}}\nchains: {orders: [{name: api_key}]}\n")
     with pytest.raises(ConfigError) as error:
-        load_config(file, for_agents=False, check=lambda value, problems: check_chains(value, problems, HandClock()))
+        load_config(file, for_agents=False, check=partial(check_chains, clock=HandClock(), theirs=list))
     assert "policies.nobody" in str(error.value)
     assert "chains.orders[0].name" in str(error.value)
 

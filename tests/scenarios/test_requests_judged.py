@@ -34,7 +34,7 @@ from agent_gate.model.approval import GrantTerms
 from agent_gate.model.codec import canonical
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
 from agent_gate.services.requests import wish_of
 from agent_gate.toolkit.threads import BlockingPool
 from tests.gates import (
@@ -403,7 +403,7 @@ async def test_an_approval_outlives_a_server_that_was_killed_and_is_used_once(tm
     run_elsewhere(
         tmp_path,
         """
-        from agent_gate.ports import HttpRequest
+        from agent_gate.ports.judging import HttpRequest
         from agent_gate.gate.traffic import Traffic
 
         async def main():

@@ -13,6 +13,7 @@ from agent_gate.history.replay import replay_transitions
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
+from agent_gate.services import revert
 from agent_gate.services.state import StateService
 from tests.gates import (
     ALLOW_ALL,
@@ -185,7 +186,7 @@ async def test_what_an_earlier_release_took_back_by_another_patch_replays(
         refused = await gate.call("gate.revert", call_id=changed.call_id)
         assert refused.error is not None
         assert refused.error.detail == f"`/x/2` has changed since call `{changed.call_id}`"
-        monkeypatch.setattr("agent_gate.services.revert.taken_back", by_patch)
+        monkeypatch.setattr(revert, "taken_back", by_patch)
         assert (await gate.call("gate.revert", call_id=changed.call_id)).ok
         assert await state(gate) == {"x": [2, 0, 1, 9]}
     with closing(open_reader(tmp_path / "gate.db")) as connection:

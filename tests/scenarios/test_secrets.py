@@ -12,7 +12,7 @@ import pytest
 from agent_gate import Outcome, ToolError, run_plan, tool
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import Json
-from agent_gate.ports import Binding
+from agent_gate.ports.tools import Binding
 from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ALLOW_ALL,

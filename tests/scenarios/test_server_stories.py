@@ -27,7 +27,7 @@ from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding
+from agent_gate.ports.tools import Binding
 from agent_gate.toolkit import REGISTERED, registered_tool
 from tests.gates import (
     ANNA,

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from agent_gate import Agent, Gate, load_policy, open_gate
+from agent_gate import Agent, Gate, GateError, load_policy, open_gate, replay_run, run_plan
 from agent_gate.history.erase import erase_call
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.outcome import Status
+from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.service_tables import AddColumn, Column, ServiceTables, Table
 from agent_gate.policy.judge import Judge
 from agent_gate.toolkit.services import declarations
@@ -156,6 +157,19 @@ async def test_a_table_is_migrated_step_by_step_and_one_of_a_newer_version_is_re
     with pytest.raises(ConfigError, match="made by a newer version of it"):
         async with a_todo_gate(tmp_path, services=[earlier]):
             pass
+
+
+async def test_a_run_is_replayed_by_the_guard_of_the_service_that_is_loaded(tmp_path: Path) -> None:
+    tasks: list[dict[str, Any]] = [{"task": "buy milk"}, {"task": "x", "lists": ["holidays"]}]
+    plan = Plan(tuple(PlanStep("todo.add", args) for args in tasks), name="todo")
+    async with a_todo_gate(tmp_path) as gate:
+        run = await run_plan(gate, plan, fail_fast=False)
+        assert [outcome.status for outcome in run.outcomes] == [Status.SUCCESS, Status.DENIED]
+        replayed = await replay_run(gate, run.run_id)
+        assert list(replayed.mismatches) == []
+    async with a_todo_gate(tmp_path, {"version": 1}, services=[]) as gate:
+        with pytest.raises(GateError, match="the recorded policy cannot be read"):
+            await replay_run(gate, run.run_id)
 
 
 def test_a_declaration_of_tables_that_cannot_be_made_is_refused() -> None:

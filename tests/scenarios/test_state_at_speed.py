@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from inspect import CORO_SUSPENDED, getcoroutinestate
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from agent_gate import Gate, Outcome, tool, transition
 from agent_gate.gate.approvals import Approvals
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.sqlite.bounds import LedgerBounds
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import ProjectLocks
 from agent_gate.ledger.sqlite.turns import Turns
@@ -31,9 +33,9 @@ from agent_gate.model.limits import TRANSITION_ON_LOOP_BYTES_MAX
 from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Work
-from agent_gate.ports import Turn
+from agent_gate.ports.ledger import Turn
 from tests.faults.nursery import Nursery
-from tests.gates import ALLOW_ALL, PATIENCE_S, a_gate, code_of, counter, entries, projects, soon, until
+from tests.gates import ALLOW_ALL, PATIENCE_S, QUICK_LEDGER, a_gate, code_of, counter, entries, projects, soon, until
 from tests.scenarios.crowd import add as counter_of_the_crowd
 from tests.scenarios.test_concurrency import Crowd, statuses
 from tests.scenarios.test_grants import grant
@@ -232,9 +234,8 @@ async def test_calls_that_are_cancelled_anywhere_harm_no_other(tmp_path: Path) -
     assert state_problems(db_of(tmp_path), ALLOW_ALL, *own_tools()) == []
 
 
-async def test_a_writer_that_cannot_take_more_refuses_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.ledger.sqlite.writer.WRITER_QUEUE_MAX", 5)
-    async with a_gate(tmp_path, ALLOW_ALL, counter()) as gate:
+async def test_a_writer_that_cannot_take_more_refuses_alone(tmp_path: Path) -> None:
+    async with a_gate(tmp_path, ALLOW_ALL, counter(), ledger_bounds=replace(QUICK_LEDGER, writer_queue_max=5)) as gate:
         sets = [gate.call("state.set", path=f"/at/{n}", value=n) for n in range(30)]
         outcomes = await soon(asyncio.gather(*sets))
         state = await gate.ledger.state("default")
@@ -244,11 +245,12 @@ async def test_a_writer_that_cannot_take_more_refuses_alone(tmp_path: Path, monk
     assert state_problems(db_of(tmp_path), ALLOW_ALL, counter()) == []
 
 
-async def test_a_series_of_changes_ends_so_that_another_gate_has_its_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.ledger.sqlite.turns.TURNS_MAX", 8)
-    async with a_gate(tmp_path, ALLOW_ALL, counter()) as first, a_gate(tmp_path, ALLOW_ALL, counter()) as second:
+async def test_a_series_of_changes_ends_so_that_another_gate_has_its_turn(tmp_path: Path) -> None:
+    short = replace(QUICK_LEDGER, turns_max=8)
+    async with (
+        a_gate(tmp_path, ALLOW_ALL, counter(), ledger_bounds=short) as first,
+        a_gate(tmp_path, ALLOW_ALL, counter(), ledger_bounds=short) as second,
+    ):
         over = asyncio.Event()
 
         async def without_end() -> int:
@@ -375,18 +377,19 @@ def test_however_calls_meet_the_record_is_one_line_of_states(
 ) -> None:
     folder = tmp_path_factory.mktemp("met")
     policy = {**ALLOW_ALL, **limits}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("agent_gate.ledger.sqlite.turns.TURNS_MAX", turns_max)
-        told, found = asyncio.run(meet(folder, policy, steps))
+    told, found = asyncio.run(meet(folder, policy, steps, replace(QUICK_LEDGER, turns_max=turns_max)))
     assert told.items() <= found.items()
     assert state_problems(db_of(folder), policy, *own_tools()) == []
 
 
 async def meet(
-    folder: Path, policy: Mapping[str, Json], steps: Sequence[tuple[int, int, int, bool]]
+    folder: Path, policy: Mapping[str, Json], steps: Sequence[tuple[int, int, int, bool]], bounds: LedgerBounds
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """All steps at once, on two gates; what callers were told of each call, and what is recorded of it."""
-    async with a_gate(folder, policy, *own_tools()) as first, a_gate(folder, policy, *own_tools()) as second:
+    async with (
+        a_gate(folder, policy, *own_tools(), ledger_bounds=bounds) as first,
+        a_gate(folder, policy, *own_tools(), ledger_bounds=bounds) as second,
+    ):
         outcomes: list[Outcome] = [await first.call("state.set", path="/stock", value=3)]
 
         async def one(kind: int, place: int, pause: int, elsewhere: bool) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agent_gate.client import GateClient, GateUnreachable, link
-from agent_gate.client.link import websocket_url
+from agent_gate.client import GateClient, GateUnreachable
+from agent_gate.client.link import Delays, websocket_url
 from agent_gate.model.errors import GateError, IdentityError, PolicyDeniedError, ToolError
 from agent_gate.model.outcome import Status
 from tests.gates import ASK_ALL, People, approve, code_of, counter, reader, sender, soon, until
@@ -28,15 +28,11 @@ RULES: Any = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "FIRST_DELAY_S", 0.01)
-    monkeypatch.setattr(link, "LONGEST_DELAY_S", 0.05)
-    monkeypatch.setattr(link, "ASK_AGAIN_S", 0.05)
+HURRIED = Delays(first_s=0.01, longest_s=0.05, ask_again_s=0.05)
 
 
 def a_client(server: Served, token: str = BOT_TOKEN, **options: Any) -> GateClient:
-    return GateClient(server.url, token, **options)
+    return GateClient(server.url, token, delays=HURRIED, **options)
 
 
 async def lose_connection(gate: GateClient) -> None:
@@ -117,7 +113,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 async def test_a_patient_client_waits_for_its_server(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    async with GateClient(f"ws://127.0.0.1:{port}/ws", BOT_TOKEN, patient=True) as gate:
+    async with GateClient(f"ws://127.0.0.1:{port}/ws", BOT_TOKEN, patient=True, delays=HURRIED) as gate:
         calling = asyncio.create_task(gate.call("note.read"))
         await asyncio.sleep(0.03)
         config = a_config(gateway=type(a_config().gateway)("127.0.0.1", port))

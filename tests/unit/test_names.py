@@ -34,7 +34,7 @@ from agent_gate.ledger.sqlite.migrate import HEADS, revisions
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.model.call import CallRequest
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Service, ServiceHandler
+from agent_gate.ports.services import Service, ServiceHandler
 from agent_gate.services.registry import ToolRegistry
 from tests.gates import ALLOW_ALL, a_gate, sender
 

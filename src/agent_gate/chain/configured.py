@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from agent_gate.chain.accumulator import Response
 from agent_gate.chain.builtin import builtin_policies
@@ -21,8 +21,10 @@ from agent_gate.config.problems import Problems
 from agent_gate.config.settings import ChainPolicyConfig
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock, HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.surroundings import Clock
 
+Policies: TypeAlias = Callable[[], Iterable[Policy[Any]]]
 API, OUTBOUND = OWN_CHAINS
 """The chains that the gate itself uses: for requests to its own doors, and for those that tools send."""
 
@@ -55,10 +57,15 @@ def configured(name: str, refs: Sequence[PolicyRef], registry: Registry, executo
     return ConfiguredChain(executor, made[0], made[1])
 
 
-def registry_of(configs: Mapping[str, Mapping[str, Json]], clock: Clock, judge: RequestJudge | None = None) -> Registry:
-    """Every policy that is to be had here, ours and those of other packages, each with its section of `policies`."""
+def registry_of(
+    configs: Mapping[str, Mapping[str, Json]],
+    clock: Clock,
+    judge: RequestJudge | None = None,
+    theirs: Policies = installed,
+) -> Registry:
+    """Register every policy there is, ours and `theirs` of other packages, each with its section of `policies`."""
     registry = Registry()
-    for policy in (*builtin_policies(clock, judge), *installed()):
+    for policy in (*builtin_policies(clock, judge), *theirs()):
         registry.register(policy, configs.get(policy.name))
     return registry
 
@@ -73,12 +80,12 @@ class NobodyAsked:
         raise AssertionError("nobody asks how this is")
 
 
-def check_chains(value: Json, problems: Problems, clock: Clock) -> None:
+def check_chains(value: Json, problems: Problems, clock: Clock, theirs: Policies = installed) -> None:
     """Adds what is wrong in a config.yaml with `policies` and with the steps of every chain; the shape is checked."""
     chains, configs = mapping_at(value, "chains"), mapping_at(value, "policies")
     if not chains and not configs:
         return
-    registry = _checked_registry(configs, problems, clock)
+    registry = _checked_registry(configs, problems, clock, theirs)
     unknown_is_wrong = mapping_at(value, "policy_agent").get("fail_on_unknown", True) is not False
     for name in chains:
         for place, step in mappings_at(value, "chains", name):
@@ -86,10 +93,10 @@ def check_chains(value: Json, problems: Problems, clock: Clock) -> None:
                 _check_step(place, step, registry, unknown_is_wrong, problems)
 
 
-def _checked_registry(configs: Mapping[str, Any], problems: Problems, clock: Clock) -> Registry:
+def _checked_registry(configs: Mapping[str, Any], problems: Problems, clock: Clock, theirs: Policies) -> Registry:
     """Every policy but those whose section is wrong."""
     registry = Registry()
-    for policy in (*builtin_policies(clock, NobodyAsked()), *installed()):
+    for policy in (*builtin_policies(clock, NobodyAsked()), *theirs()):
         if problems.blames(("policies", policy.name)):
             continue
         try:

@@ -19,7 +19,7 @@ from agent_gate.chain.prepared import Chain, OnFailure, PolicyRef, Step, prepare
 from agent_gate.chain.registry import Registry
 from agent_gate.chain.timing import ChainTimedOut, PolicyBlocked, PolicyCancelled, PolicyTimedOut, Timing
 from agent_gate.config.settings import PolicyAgentConfig
-from agent_gate.model.limits import CHAIN_HEALTH_TIMEOUT_S, CHAIN_WARNINGS_MAX
+from agent_gate.model.limits import CHAIN_GRACE_S, CHAIN_HEALTH_TIMEOUT_S, CHAIN_WARNINGS_MAX
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ class Bounds:
     state_bytes_max: int = 65_536
     fail_on_unknown: bool = True
     allow_empty_chain: bool = False
+    grace_s: float = CHAIN_GRACE_S
+    """For a policy to tidy up after its time."""
 
     @classmethod
     def of(cls, config: PolicyAgentConfig | None) -> Bounds:
@@ -85,7 +87,7 @@ class Executor:
     ) -> Response:
         self._admit(chain, context)
         gathered = Accumulator(request_id, context)
-        timing = Timing(deadline_s)
+        timing = Timing(deadline_s, self.bounds.grace_s)
         try:
             return await self._run(chain.steps, gathered, timing)
         finally:

@@ -40,14 +40,15 @@ class PolicyCancelled(Exception):
 class Timing:
     """Used by one chain run, inside one task."""
 
-    __slots__ = ("_alarm", "_at", "_chain_until", "_handle", "_loop", "_name", "_until", "_waiter")
+    __slots__ = ("_alarm", "_at", "_chain_until", "_grace_s", "_handle", "_loop", "_name", "_until", "_waiter")
 
-    def __init__(self, deadline_s: float | None) -> None:
+    def __init__(self, deadline_s: float | None, grace_s: float = CHAIN_GRACE_S) -> None:
+        """`grace_s` is what a policy has left to tidy up after its time."""
         self._loop = asyncio.get_running_loop()
         self._chain_until = float("inf") if deadline_s is None else self._loop.time() + deadline_s
         self._until = self._alarm = self._chain_until
         self._handle: asyncio.TimerHandle | None = None
-        self._at = 0.0
+        self._at, self._grace_s = 0.0, grace_s
         self._name = ""
         self._waiter: asyncio.Future[None] | None = None
 
@@ -119,7 +120,7 @@ class Timing:
                     break
                 else:
                     told = True
-                    self._alarm = self._loop.time() + CHAIN_GRACE_S
+                    self._alarm = self._loop.time() + self._grace_s
                     awaited = self._stepped(policy, asyncio.CancelledError())
         except StopIteration as done:
             result: Result = done.value

@@ -19,7 +19,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from agent_gate.client.link import GateUnreachable, Link, Refused
+from agent_gate.client.link import DEFAULT_DELAYS, Delays, GateUnreachable, Link, Refused
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 
@@ -37,9 +37,10 @@ class GateClient:
         project: str | None = None,
         ssl: SSLContext | None = None,
         patient: bool = False,
+        delays: Delays = DEFAULT_DELAYS,
     ) -> None:
         """`patient`: a server that is not there yet is waited for, not raised as GateUnreachable."""
-        self._link, self._project = Link(url, token, ssl=ssl, patient=patient), project
+        self._link, self._project = Link(url, token, ssl=ssl, patient=patient, delays=delays), project
 
     @property
     def agent_id(self) -> str:

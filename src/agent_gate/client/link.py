@@ -20,14 +20,23 @@ from agent_gate.model.errors import GateError, IdentityError, Problem, ToolError
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Json
 
-FIRST_DELAY_S, LONGEST_DELAY_S = 1.0, 30.0
-"""Between two attempts to connect: doubled each time."""
 HANDSHAKE_S = 10.0
-ASK_AGAIN_S = 1.0
 ANSWER_BYTES_MAX = 64 * 1_048_576
 NOT_AUTHENTICATED: Final = -32005
 
 _LOST = (OSError, EOFError, TimeoutError, ConnectionClosed, InvalidHandshake)
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    first_s: float = 1.0
+    """Between the first two attempts to connect; doubled each time."""
+    longest_s: float = 30.0
+    ask_again_s: float = 1.0
+    """Before a request is repeated that a server about to end has put off."""
+
+
+DEFAULT_DELAYS = Delays()
 
 
 class GateUnreachable(ToolError):
@@ -61,12 +70,13 @@ class Link:
         *,
         ssl: SSLContext | None = None,
         patient: bool = False,
+        delays: Delays = DEFAULT_DELAYS,
     ) -> None:
         """`patient`: a server that is not there yet is waited for, not raised as GateUnreachable."""
         self.url = websocket_url(url)
         self.agent_id, self.pending = "", 0
         """The agent's id by the gate's own word, and the number of results that waited at the last connect."""
-        self._token, self._ssl, self._patient = token, ssl, patient
+        self._token, self._ssl, self._patient, self._delays = token, ssl, patient, delays
         self._asked: dict[int, _Asked] = {}
         self._next_id = 0
         self._connection: ClientConnection | None = None
@@ -117,11 +127,11 @@ class Link:
 
     async def _run(self) -> None:
         """Stay connected."""
-        delay_s = FIRST_DELAY_S
+        delay_s = self._delays.first_s
         try:
             while True:
                 if self._connection is not None:
-                    delay_s = FIRST_DELAY_S
+                    delay_s = self._delays.first_s
                     await self._listen(self._connection)
                     self._lose_connection()
                     await asyncio.sleep(_jittered(delay_s))
@@ -129,7 +139,7 @@ class Link:
                     await self._connect()
                 except GateUnreachable:
                     await asyncio.sleep(_jittered(delay_s))
-                    delay_s = min(delay_s * 2, LONGEST_DELAY_S)
+                    delay_s = min(delay_s * 2, self._delays.longest_s)
         except GateError as error:  # the token is not known any more: trying again leads nowhere
             self._fail(error)
 
@@ -204,7 +214,7 @@ class Link:
                 task.add_done_callback(lambda done: done.exception())
 
         asked.sent = False
-        timer = asyncio.get_running_loop().call_later(ASK_AGAIN_S, again)
+        timer = asyncio.get_running_loop().call_later(self._delays.ask_again_s, again)
         self._later.add(timer)
 
     def _lose_connection(self) -> None:

@@ -16,7 +16,7 @@ _KINDS = (
     (re.compile(r"~?\.{0,2}/"), re.compile(r"path|file|dir|folder|source|target|dest")),
     (re.compile(r"[^\s@]+@[^\s@]+\Z"), re.compile(r"mail|address|recipient|sender|\A(to|from|cc|bcc)\Z")),
 )
-"""How texts of some kinds begin, and what arguments that hold them are called."""
+"""Beginnings of texts of some kinds, and the names of arguments that hold them."""
 _WILD = re.compile(r"[*?\[]")
 _NUMBER = re.compile(r"[0-9.e+-]*")
 _PLACES_MAX = 8
@@ -63,7 +63,7 @@ def _fits(parts: Sequence[str], names: Sequence[str], tool: ToolDeclaration) -> 
 
 
 def _may_be(part: str, schema: Mapping[str, Json]) -> bool:
-    """Whether a value that fits the schema can be written so; an absent one is empty."""
+    """Tell whether a value that fits the schema can be written so; an absent one is empty."""
     if fnmatchcase("", part):
         return True
     if choices := schema.get("enum"):

@@ -132,5 +132,5 @@ def _object(properties: Part, required: Sequence[str] = ()) -> Part:
 
 
 def _hiding(part: Part, *below: Part) -> Part:
-    """What may hold a secret is one: somebody may have written the secret in its place."""
+    """Take what may hold a secret for one: somebody may have written the secret in its place."""
     return {**part, "writeOnly": True} if any(one.get("writeOnly") for one in below) else part

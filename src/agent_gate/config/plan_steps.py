@@ -12,7 +12,7 @@ from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.references import Reference, references_in
 from agent_gate.model.schema import arguments_named, misfit
 from agent_gate.model.secrecy import without_secrets
-from agent_gate.ports import RegisteredTool, Tools
+from agent_gate.ports.tools import RegisteredTool, Tools
 from agent_gate.tools.catalogue import CONFIGURED
 
 UNKNOWN_TOOL, ARGUMENTS = 3003, 3004

@@ -9,6 +9,7 @@ from agent_gate.config.places import Field, mapping_at, mappings_at, value_at
 from agent_gate.config.problems import Problems
 from agent_gate.model.policy import DEFAULT_ROLES, minute_of
 from agent_gate.model.tool import Json
+from agent_gate.policy.expression import ExpressionError, compile_expression
 
 
 def check_meaning(value: Json, problems: Problems) -> None:
@@ -23,10 +24,6 @@ def check_meaning(value: Json, problems: Problems) -> None:
 
 def _check_expressions(value: Json, problems: Problems) -> None:
     found = [(place, source) for place, source in _expressions(value) if not problems.blames(place)]
-    if not found:
-        return
-    from agent_gate.policy.expression import ExpressionError, compile_expression  # noqa: PLC0415  # only where used
-
     for place, source in found:
         try:
             compile_expression(source)
@@ -50,7 +47,7 @@ def _check_paths(value: Json, problems: Problems) -> None:
     found = [(place, source) for place, source in _path_patterns(value) if not problems.blames(place)]
     if not found:
         return
-    from agent_gate.policy.guards.path_patterns import mistake_in  # noqa: PLC0415  # only where used
+    from agent_gate.policy.guards.path_patterns import mistake_in  # noqa: PLC0415 -- 20 ms (guards and msgspec)
 
     for place, source in found:
         mistake = mistake_in(source)

@@ -84,6 +84,6 @@ def _policy_of(document: Document, tools: Mapping[str, ToolDeclaration] | None) 
 
 
 def _sections_for(named: Iterable[str], tools: Mapping[str, ToolDeclaration] | None) -> ToolSections:
-    from agent_gate.config.tool_sections import sections_for  # noqa: PLC0415 -- 20 ms, where a policy guards tools
+    from agent_gate.config.tool_sections import sections_for  # noqa: PLC0415 -- 20 ms, of which `check` has none to spare
 
     return sections_for(named, tools)

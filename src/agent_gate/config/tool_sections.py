@@ -9,6 +9,7 @@ from typing import Any
 from agent_gate.config.build import builder_for
 from agent_gate.config.declaration import declared
 from agent_gate.config.file_format import FileFormat
+from agent_gate.config.installed_tools import installed_tools
 from agent_gate.config.problems import Problems
 from agent_gate.model.nearest import nearest
 from agent_gate.model.policy import Policy
@@ -88,8 +89,6 @@ def sections_for(named: Iterable[str], tools: Mapping[str, ToolDeclaration] | No
         return ToolSections(tools)
     if all(name in BUILTIN for name in named):
         return _OF_BUILTIN
-    from agent_gate.toolkit.services import installed_tools  # noqa: PLC0415 -- 10 ms that few policies need
-
     return ToolSections({**installed_tools(), **BUILTIN})
 
 

@@ -31,7 +31,7 @@ class Unmatched:
         self._compared = 0
 
     def why(self, pattern: str) -> str:
-        """Why no signature matches the pattern, and the nearest that would; empty where one may."""
+        """Say why no signature matches the pattern, and the nearest that would; empty where one may."""
         mistake = self._mistake(pattern)
         if mistake is None:
             return ""

@@ -1,4 +1,4 @@
-"""Who sends a request to a door over HTTP: by the chain that is configured for it, otherwise by token.
+"""Callers at the doors over HTTP: known by the chain that is configured for it, otherwise by token.
 
 A chain can only narrow: whom it names must be in the configuration, and where it names nobody a token is needed still.
 """
@@ -23,7 +23,7 @@ from agent_gate.doors.throttle import Throttle, seconds_of, slowed_down
 from agent_gate.model.errors import IdentityError, Problem
 
 _CODES = {401: 6002, 429: 1012}
-"""What a refusal of the chain counts as, by the status that it answers with; 6003 where it is another."""
+"""Codes of the chain's refusals, by the status that it answers with; 6003 where it is another."""
 
 
 _ORDINARY = frozenset(
@@ -85,7 +85,7 @@ class Callers:
         return passed
 
     def _shown(self, request: Request) -> str:
-        """What the request shows of who sends it; empty where nothing. A chain may look at any header."""
+        """Return what the request shows of who sends it; empty where nothing. A chain may look at any header."""
         if self._chain is None:
             return bearer_token(request) or ""
         return "\n".join(f"{name}: {value}" for name, value in request.headers.items() if name not in _ORDINARY)

@@ -28,13 +28,13 @@ class ServerContext:
     identities: Identities
     config: Config
     checks: dict[str, Callable[[], Awaitable[bool | str]]] = field(default_factory=dict)
-    """What must be well for the server to be ready, by name, besides its ledger and the services of the gate.
+    """Checks that must pass for the server to be ready, by name, besides its ledger and the services of the gate.
 
     Each says whether it is, or in one line what is wrong.
     """
     bounds: DoorBounds = field(default_factory=DoorBounds)
     api_chain: ConfiguredChain | None = None
-    """What the headers of each request to `/api` go through; None where the tokens of the configuration decide."""
+    """The chain for the headers of each request to `/api`; None where the tokens of the configuration decide."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: doors take nothing more in, tell who is connected, and let go."""
     throttle: Throttle = field(init=False)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 
 from agent_gate.doors.context import ServerContext
 from agent_gate.model.errors import GateError
-from agent_gate.ports import Service
+from agent_gate.ports.services import Service
 
 OK = "ok"
 _log = logging.getLogger("agent_gate.health")

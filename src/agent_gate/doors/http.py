@@ -1,4 +1,4 @@
-"""What every door over HTTP shares: who asks, under which name, how much, and how a problem is told."""
+"""Common parts of the doors over HTTP: who asks, under which name, how much, and how a problem is told."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SECURITY_HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-"""What every response says unless it says something else itself."""
+"""Headers of every response that does not set them itself."""
 
 _READ = "agent_gate.body"
 _LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -121,7 +121,7 @@ def authority_of(text: str, scheme: str) -> Authority | None:
 
 
 def _same_site(origin: str, named: Authority, scheme: str) -> bool:
-    """Whether a page of this origin is one of ours; behind TLS only a page that came over TLS is."""
+    """Tell whether a page of this origin is one of ours; behind TLS only a page that came over TLS is."""
     origin_scheme, separator, rest = origin.partition("://")
     if not separator or origin_scheme not in ("http", "https"):
         return False
@@ -174,7 +174,7 @@ def token_in(given: Sequence[str]) -> str | None:
 
 
 def caller_of(connection: HTTPConnection, identities: Identities) -> Caller:
-    """Whose token it is; IdentityError 6002 where it is nobody's."""
+    """Find whose token it is; IdentityError 6002 where it is nobody's."""
     return holder_of(bearer_token(connection), identities)
 
 
@@ -239,7 +239,7 @@ async def _gate_error(_: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """What the router itself refuses: no such place, no such method there."""
+    """Answer what the router itself refuses: no such place, no such method there."""
     assert isinstance(error, HTTPException)
     path = visible(request.url.path[:200])
     what = f"`{path}` does not take {request.method}" if error.status_code == 405 else f"there is nothing at `{path}`"
@@ -256,7 +256,7 @@ EXCEPTION_HANDLERS: Mapping[Any, Any] = {GateError: _gate_error, HTTPException: 
 
 
 def acting_for(caller: Caller) -> Agent:
-    """Who makes a call that comes in by this door; a person's are made in their name, and others agree to them."""
+    """Tell who makes a call that comes in by this door; a person's are made in their name, and others agree to them."""
     if isinstance(caller, Agent):
         return caller
     return Agent(f"approver:{caller.id}", caller.roles, ("*",), owner=caller.id)

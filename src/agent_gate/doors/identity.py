@@ -1,4 +1,4 @@
-"""Who is at the door: tokens of agents and approvers, users of messengers."""
+"""Identities at the doors: tokens of agents and approvers, users of messengers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several doors show of the same things, in one shape."""
+"""Shapes in which several doors show the same things."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def offered_to(agent: Agent, gate: Gate) -> list[ToolDeclaration]:
 
 
 def _could_use(agent: Agent, tool: ToolDeclaration, judge: Judge) -> bool:
-    """Whether neither its roles nor a guard that is not set up rule it out, whatever the arguments."""
+    """Tell whether neither its roles nor a guard that is not set up rule it out, whatever the arguments."""
     if tool.name == GATE_READ.name:  # the doors have their own ways to ask for it
         return False
     section = tool.section

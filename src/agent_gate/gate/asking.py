@@ -14,7 +14,9 @@ from agent_gate.model.verdict import ASK
 from agent_gate.pipeline.admit import closed_problem
 from agent_gate.pipeline.hold import Holder, Inquiry, Resolution
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Clock, Judged, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Judged
 
 
 class Asker:

@@ -21,7 +21,10 @@ from agent_gate.pipeline.refusal_counts import RefusalCounts
 from agent_gate.pipeline.settle import Settler
 from agent_gate.pipeline.stages import Stages
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Ledger, Notifier, Secrets, Tools
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Ids, Secrets
+from agent_gate.ports.tools import Tools
+from agent_gate.ports.watching import Notifier
 
 
 def assemble(

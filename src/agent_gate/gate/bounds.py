@@ -8,6 +8,8 @@ from agent_gate.model.limits import (
     EFFECT_TIMEOUT_S,
     JOIN_POLL_S,
     NOTIFY_TIMEOUT_S,
+    OWN_FILES_FRESH_S,
+    PLACE_WAIT_S,
     POLICY_POLL_INTERVAL_S,
     REFUSAL_SUMMARY_S,
 )
@@ -24,6 +26,10 @@ class GateBounds:
     """For counting refusals before they are written down together."""
     policy_poll_s: float = POLICY_POLL_INTERVAL_S
     """Between two looks at the policy's file."""
+    own_files_fresh_s: float = OWN_FILES_FRESH_S
+    """For using what was found of the gate's own files before they are looked for again."""
+    shell_place_wait_s: float = PLACE_WAIT_S
+    """For a command to wait for another to end where too many run."""
 
 
 DEFAULT_BOUNDS = GateBounds()

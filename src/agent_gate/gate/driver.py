@@ -23,7 +23,9 @@ from agent_gate.model.verdict import ASK
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.perform import needs_intent
 from agent_gate.pipeline.stages import Stages
-from agent_gate.ports import Clock, Judged, Ledger, Moved, Turn
+from agent_gate.ports.ledger import Ledger, Turn
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Judged, Moved
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,11 @@ from agent_gate.pipeline.admit import Rejected, Repeated, other_arguments
 from agent_gate.pipeline.settle import UnboundCall
 from agent_gate.pipeline.stages import Stages
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Clock, Ids, Ledger, Observer, Secrets, Service, Tools, Unobserved
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import Service
+from agent_gate.ports.surroundings import Clock, Ids, Secrets
+from agent_gate.ports.tools import Tools
+from agent_gate.ports.watching import Observer, Unobserved
 from agent_gate.resolve.copies import Copies
 
 BREAK_OFF_LOOK_S = 0.1

@@ -20,7 +20,8 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.model.work import Claim
 from agent_gate.pipeline.hold import Resolution
-from agent_gate.ports import Judged, Prepared, Reached
+from agent_gate.ports.tools import Judged, Prepared
+from agent_gate.ports.watching import Reached
 
 
 class Progress(Struct, eq=False):

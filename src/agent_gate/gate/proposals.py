@@ -24,7 +24,7 @@ from agent_gate.pipeline.admit import closed_problem
 from agent_gate.pipeline.hold import Holder
 from agent_gate.pipeline.perform import Performer, with_output
 from agent_gate.policy.changes import write_signature
-from agent_gate.ports import Judged, Prepared, Proposal
+from agent_gate.ports.tools import Judged, Prepared, Proposal
 from agent_gate.tools.files import FS_WRITE
 
 

@@ -14,7 +14,8 @@ from agent_gate.history.replays import replay_run as replay_recorded
 from agent_gate.history.verify import verify
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
-from agent_gate.ports import Transition
+from agent_gate.ports.tools import Transition
+from agent_gate.tools.catalogue import BUILTIN
 
 
 async def replay_run(
@@ -24,13 +25,16 @@ async def replay_run(
 
     Nothing is executed, and what does not come out as recorded is in `mismatches`. A beginning of the id is enough.
     """
-    other = policy if policy is None or isinstance(policy, Policy) else load_policy(policy)
+    tools = {**BUILTIN, **{one.declaration.name: one.declaration for one in gate.tools.all()}}
+    other = policy if policy is None or isinstance(policy, Policy) else load_policy(policy, tools=tools)
 
     def find(name: str) -> Transition | None:
         registered = gate.tools.find(name)
         return registered.transition if registered else None
 
-    return await replay_recorded(gate.ledger, run_id, clock=gate.clock, ids=gate.ids, find=find, other=other)
+    return await replay_recorded(
+        gate.ledger, run_id, clock=gate.clock, ids=gate.ids, find=find, other=other, tools=tools
+    )
 
 
 async def verify_run(gate: Gate, run_id: str, *, anchor: str | Path | None = None) -> Report:

@@ -30,7 +30,9 @@ from agent_gate.pipeline.perform import Intent
 from agent_gate.pipeline.settle import Settlement, UnboundCall
 from agent_gate.pipeline.stages import Stages
 from agent_gate.policy.limits import no_room, outstanding
-from agent_gate.ports import Clock, Judged, Ledger, Turn
+from agent_gate.ports.ledger import Ledger, Turn
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Judged
 
 
 class Recorder:

@@ -24,7 +24,9 @@ from agent_gate.pipeline.admit import Admitted, Rejected
 from agent_gate.pipeline.decide import decide
 from agent_gate.pipeline.settle import UnboundCall
 from agent_gate.pipeline.stages import Stages
-from agent_gate.ports import Clock, Judged, Prepared, States
+from agent_gate.ports.ledger import States
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Judged, Prepared
 from agent_gate.resolve.copies import Copies
 from agent_gate.tools.files import FS_WRITE
 from agent_gate.tools.state import STATE_GET

@@ -1,4 +1,4 @@
-"""When the wall clock was set, as the ledger tells: moments before and after do not compare."""
+"""Moments at which the wall clock was set, as the ledger tells: moments before and after do not compare."""
 
 from __future__ import annotations
 

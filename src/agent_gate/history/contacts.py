@@ -1,4 +1,4 @@
-"""Which contact info the owner has given; the values stay sealed."""
+"""Contact info that the owner has given; the values stay sealed."""
 
 from __future__ import annotations
 

@@ -17,15 +17,16 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.service_tables import DropOldRows
 from agent_gate.model.work import Erase, Work
-from agent_gate.ports import Append, Clock, Ids
+from agent_gate.ports.ledger import Append
 from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.ports.surroundings import Clock, Ids
 
 CALLS_PER_ENTRY_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What is gone, and what is not: states that erased calls made stay, because later ones stand on them."""
+    """The result of an erasure: states that erased calls made stay, because later ones stand on them."""
 
     calls: int
     entries: int
@@ -79,7 +80,7 @@ async def retain(ledger: Append, days: float, *, by: str, clock: Clock, ids: Ids
 
 
 def _projects_of(reader: Reader, call_id: str) -> list[str]:
-    """Where the call has something to erase; refuses one that is unknown or open."""
+    """Find where the call has something to erase; refuses one that is unknown or open."""
     found = list(reader.entries(EntryFilter(call_id=call_id)))
     if not found:
         raise unknown_call(call_id)

@@ -1,4 +1,4 @@
-"""Which calls the erase entries of a ledger name: a tombstone counts only where one does."""
+"""Calls that the erase entries of a ledger name: a tombstone counts only where one does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Erasures:
             self._named.close()
 
     def _note(self, project: object, seq: object, body: Any) -> None:
-        """What is malformed here names nothing; the walk along the chain says what is wrong with it."""
+        """Note a name; what is malformed here names nothing: the walk along the chain says what is wrong with it."""
         if self._named is None:
             self._named = self._tables.scratch()
         with suppress(*ODD_VALUES):

@@ -1,4 +1,4 @@
-"""What happened at the gate itself, beside the calls: policies, the switch, and who was turned away."""
+"""Events at the gate itself, beside the calls: policies, the switch, and who was refused at the door."""
 
 from __future__ import annotations
 

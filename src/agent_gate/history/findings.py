@@ -1,4 +1,4 @@
-"""What verification found: each thing that is not as it was written, and the report on the whole."""
+"""Findings of a verification: each thing that is not as it was written, and the report on the whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FINDINGS_MAX = 1_000
 INTEGRITY = 5004
 
 ODD_VALUES = (TypeError, ValueError, AttributeError, LookupError, OverflowError, RecursionError)
-"""What values raise that no writer of ours ever wrote."""
+"""Errors that values raise which no writer of ours ever wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Findings:
 class Report:
     ok: bool
     entries: int
-    """How many were checked."""
+    """Number of entries that were checked."""
     projects: int
     erased: int
     """Entries whose body is a tombstone that an erase entry vouches for."""

@@ -10,8 +10,8 @@ from agent_gate.model.approval import Question
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.limits import SHOWN_CHARS_MAX
-from agent_gate.ports import Clock
 from agent_gate.ports.reading import Reader
+from agent_gate.ports.surroundings import Clock
 
 
 @dataclass(frozen=True, slots=True)

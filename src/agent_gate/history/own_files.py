@@ -8,7 +8,7 @@ from agent_gate.ports.reading import EntryFilter, Reader
 
 
 def own_files(reader: Reader) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What no tool may write, and what none may read either: each path of any recorded run, once."""
+    """List what no tool may write, and what none may read either: each path of any recorded run, once."""
     protected: dict[str, None] = {}
     secret: dict[str, None] = {}
     for entry in reader.entries(EntryFilter(kinds=(Kind.RUN,), holding='"surroundings":')):

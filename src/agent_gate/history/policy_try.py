@@ -56,7 +56,7 @@ def try_policy(reader: Reader, judge: Judge, since: float | None = None) -> Tria
 
 
 class _Decisions:
-    """What one judge decides on recorded calls; agents repeat themselves, and the same question is judged once."""
+    """The decisions of one judge on recorded calls; agents repeat themselves, and the same question is judged once."""
 
     def __init__(self, rejudge: Rejudge, judge: Judge) -> None:
         self._rejudge, self._judge = rejudge, judge

@@ -22,8 +22,9 @@ from agent_gate.model.moment import iso
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
 from agent_gate.model.work import CreateProject, SetStatus, Work
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports.ledger import Ledger
 from agent_gate.ports.reading import Reader
+from agent_gate.ports.surroundings import Clock, Ids
 
 NAME_CHARS_MAX = 64
 _NAME = re.compile(rf"[a-z0-9][a-z0-9_-]{{0,{NAME_CHARS_MAX - 1}}}")

@@ -26,7 +26,7 @@ _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """How one call ended, on one line."""
+    """The end of one call, on one line."""
 
     at: str
     project: str
@@ -188,6 +188,6 @@ def _picked(run: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
 
 
 def agent_of_run(reader: Reader, run_id: str) -> str | None:
-    """Who began it; None where there is no such run."""
+    """Find who began it; None where there is no such run."""
     first = next(reader.entries(EntryFilter(run_id=run_id, kinds=(Kind.RUN,)), limit=1), None)
     return None if first is None else str(first.agent_id)

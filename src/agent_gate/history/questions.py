@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agent_gate.model.approval import Question
-from agent_gate.ports import Clock
 from agent_gate.ports.reading import Reader
+from agent_gate.ports.surroundings import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What is open is bounded by what was open at once; what grows is in a scratch of the storage's."""
+    """The tables made anew; open matters are no more than were open at once, what grows is in the storage's scratch."""
 
     tables: Scratch
     open_work: dict[str, tuple[str, Place]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Rebuilt:
     """Of those that are set: when, and the hash of the sealed value, which earlier releases did not tell."""
     created: dict[str, str] = field(default_factory=dict)
     erased_at: dict[str, str] = field(default_factory=dict)
-    """When something was last erased in a project."""
+    """Moments at which something was last erased in a project."""
     claims: int = 0
     grants: int = 0
 
@@ -133,7 +133,7 @@ class Rebuilt:
 
 
 def work_of(body: str) -> dict[str, Any]:
-    """What an entry's transaction did beside the chain; exact, and without parsing what stands before it.
+    """Find what an entry's transaction did beside the chain; exact, and without parsing what stands before it.
 
     The field is the last of the body, so that what follows its key is its value and one closing brace.
     """

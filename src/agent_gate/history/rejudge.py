@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -51,7 +51,7 @@ class RecordedCall:
 
     @property
     def has_secrets(self) -> bool:
-        """Whether a rule may have seen more of its arguments than was written down."""
+        """Tell whether a rule may have seen more of its arguments than was written down."""
         return any(is_secret(value) for value in self._body["args"].values())
 
     @property
@@ -84,7 +84,7 @@ class RecordedCall:
 
     @property
     def standing(self) -> tuple[tuple[str, ...], str | None, bool, str | None]:
-        """Who called, in which mode, confirmed or not, and what its own mode is, if a verdict can rest on it."""
+        """Find who called, in which mode, confirmed or not, and what its own mode is, if a verdict can rest on it."""
         facts = self._body["facts"]
         return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed", False), facts.get("ceiling")
 
@@ -122,9 +122,10 @@ def _agent(agent_id: str, roles: tuple[str, ...]) -> Agent:
 class Rejudge:
     """Reads recorded calls and judges them; what tools said of themselves comes from the record too."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, tools: Mapping[str, ToolDeclaration] | None = None) -> None:
+        """`tools` bring how they are judged, which no record holds; without, those of installed packages do."""
         self._reader = reader
-        self._tools = RecordedTools(reader)
+        self._tools = RecordedTools(reader, tools)
 
     def calls(self, since: float | None = None, run_id: str | None = None) -> Iterator[RecordedCall]:
         for row in self._reader.judged_calls(None if since is None else iso(since), run_id):
@@ -146,7 +147,7 @@ class Rejudge:
 
 
 def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) -> Verdict:
-    """Where nothing but the call's signatures and its caller is looked at.
+    """Judge where nothing but the call's signatures and its caller is looked at.
 
     Making the whole call again would take longer than judging it.
     """
@@ -158,12 +159,12 @@ def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) ->
 class RecordedTools:
     """The declarations that gates recorded when they opened, newest first."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._sets = list(_recorded_sets(reader))
+    def __init__(self, reader: Reader, tools: Mapping[str, ToolDeclaration] | None = None) -> None:
+        self._sets = list(_recorded_sets(reader, tools))
         self._unregistered: dict[str, ToolDeclaration] = {}
 
     def find(self, name: str, at: str) -> ToolDeclaration:
-        """What the tool said of itself at that moment; failing that, ever; failing that, what must be assumed."""
+        """Find what the tool said of itself at that moment; failing that, ever; failing that, what must be assumed."""
         builtin = BUILTIN.get(name)
         if builtin is not None:
             return builtin
@@ -176,19 +177,15 @@ class RecordedTools:
         return self._unregistered.setdefault(name, unregistered(name))
 
 
-def _recorded_sets(reader: Reader) -> Iterator[tuple[str, dict[str, ToolDeclaration]]]:
+def _recorded_sets(
+    reader: Reader, tools: Mapping[str, ToolDeclaration] | None
+) -> Iterator[tuple[str, dict[str, ToolDeclaration]]]:
     for entry in reader.entries(EntryFilter(kinds=(Kind.TOOLS,), with_body=True), newest_first=True):
         data = reader.blob(restore(entry.body or b"{}").get("tools_hash", ""))
         if data is not None:
-            known = _installed_tools()
-            tools = {name: known.get(name, ToolDeclaration(name)) for name in restore(data)}
-            yield entry.at, {name: tools[name].as_recorded(fields) for name, fields in restore(data).items()}
-
-
-@cache
-def _installed_tools() -> Mapping[str, ToolDeclaration]:
-    """Tools of packages bring how they are judged, which no record holds: guards and reach as they are today."""
-    return installed_tools()
+            tools = installed_tools() if tools is None else tools
+            recorded = restore(data).items()
+            yield entry.at, {name: tools.get(name, ToolDeclaration(name)).as_recorded(told) for name, told in recorded}
 
 
 def policy_source(reader: Reader, policy_hash: str) -> dict[str, Any] | None:

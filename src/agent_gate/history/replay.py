@@ -13,8 +13,8 @@ from agent_gate.model.codec import canonical, hash_of, restore
 from agent_gate.model.entry import Kind
 from agent_gate.model.taking_back import taken_back
 from agent_gate.model.tool import Json
-from agent_gate.ports import NewState, Transition
 from agent_gate.ports.reading import EntryFilter, Reader
+from agent_gate.ports.tools import NewState, Transition
 
 Find = Callable[[str], Transition | None]
 
@@ -152,5 +152,5 @@ class _Replay:
 
 
 def is_secret(value: Any) -> bool:
-    """Whether a recorded argument is only the keyed hash of what was given."""
+    """Tell whether a recorded argument is only the keyed hash of what was given."""
     return isinstance(value, dict) and set(value) == {"$secret"}

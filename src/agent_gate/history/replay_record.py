@@ -12,7 +12,7 @@ from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.policy import Policy
 from agent_gate.model.work import KeepBlob, Work
-from agent_gate.ports import Ids
+from agent_gate.ports.surroundings import Ids
 
 MISMATCHES_TOLD_MAX = 1_000
 """That concern no step; those of a step stand with it."""

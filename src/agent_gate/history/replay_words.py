@@ -1,4 +1,4 @@
-"""What a replay found of one step, in the words of every report."""
+"""Words for what a replay found of one step, the same in every report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ AS_RECORDED, BROKEN, NOT_RECOMPUTED = "as_recorded", "broken", "not_recomputed"
 
 
 def in_words(replayed: Mapping[str, Any]) -> str:
-    """What a replay found of one step, as reports show it."""
+    """Put what a replay found of one step into words, as reports show it."""
     mismatches = [f"{one['what']} ({one['code']})" for one in replayed.get("mismatches", ())]
     reasons = replayed.get("not_recomputed", ())
     words = {

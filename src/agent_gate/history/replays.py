@@ -20,15 +20,19 @@ from agent_gate.model.entry import Kind
 from agent_gate.model.errors import GateError, ReplayError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
+from agent_gate.model.tool import ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.policy import pointers
 from agent_gate.policy.guards import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Append, Clock, Ids, Transition
+from agent_gate.ports.ledger import Append
 from agent_gate.ports.reading import EntryFilter, Reader
 from agent_gate.ports.storage import Storage
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import Transition
 
 Find = Callable[[str], Transition | None]
+Tools = Mapping[str, ToolDeclaration] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,11 @@ class Replayed:
     """The new run, of mode `replay`."""
     original_run_id: str
     steps: list[dict[str, Any]]
-    """What was recorded, bit for bit."""
+    """The record, bit for bit."""
     mismatches: list[Mismatch]
-    """Where the run, under its own policy, would not come out as recorded."""
+    """Places where the run, under its own policy, would not come out as recorded."""
     changes: list[Mismatch]
-    """Where another policy would have judged otherwise."""
+    """Places where another policy would have judged otherwise."""
     not_recomputed: list[NotCompared] = field(default_factory=list)
     """Steps that cannot be computed again here, which says nothing against the record."""
 
@@ -64,9 +68,13 @@ async def replay_run(
     ids: Ids,
     find: Find,
     other: Policy | None = None,
+    tools: Tools = None,
 ) -> Replayed:
-    """Nothing is executed; the replay is itself a run in the ledger, linked to its original."""
-    examined = await asyncio.to_thread(_examine, ledger.storage, run_id, find, other)
+    """Nothing is executed; the replay is itself a run in the ledger, linked to its original.
+
+    `tools` are those that are loaded here; without, the built-in ones and those of installed packages.
+    """
+    examined = await asyncio.to_thread(_examine, ledger.storage, run_id, find, other, tools)
     new_id = ids.new()
     await ledger.commit(replay_record.work(examined, new_id, ledger.instance, iso(clock.now()), ids, other))
     return Replayed(
@@ -79,7 +87,7 @@ async def replay_run(
     )
 
 
-def _examine(storage: Storage, run_id: str, find: Find, other: Policy | None) -> Examined:
+def _examine(storage: Storage, run_id: str, find: Find, other: Policy | None, tools: Tools) -> Examined:
     """On a thread of its own: a gate that replays goes on with its calls."""
     with closing(storage.reader()) as reader, reader.one_moment():
         run = run_of(reader, run_id)
@@ -87,13 +95,13 @@ def _examine(storage: Storage, run_id: str, find: Find, other: Policy | None) ->
             raise _is_a_replay(run)
         steps, project = steps_of(reader, run["run_id"]), _project_of(reader, run["run_id"])
         around = _surroundings_of(reader, run["run_id"])
-        found = [*_unfit(reader, run, project, steps), *_recomputed(reader, run, project, steps, find, around)]
+        found = [*_unfit(reader, run, project, steps), *_recomputed(reader, run, project, steps, find, around, tools)]
         return Examined(
             run,
             project,
             steps,
             [one for one in found if isinstance(one, Mismatch)],
-            list(_changes(reader, run["run_id"], Judge(other, around))) if other else [],
+            list(_changes(reader, run["run_id"], Judge(other, around), tools)) if other else [],
             [one for one in found if isinstance(one, NotCompared)],
         )
 
@@ -108,7 +116,7 @@ def _is_a_replay(run: Mapping[str, Any]) -> ReplayError:
 
 
 def _unfit(reader: Reader, run: dict[str, Any], project: str, steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
-    """Where the record does not fit itself: its chain, its counts, its plan and policy, its hashes."""
+    """Find where the record does not fit itself: its chain, its counts, its plan and policy, its hashes."""
     indexes = {step["call_id"]: step.get("step_index") for step in steps}
     for finding in chain_findings(reader, run["run_id"], project):
         call_id = _call_at(reader, project, finding.seq)
@@ -134,9 +142,10 @@ def _recomputed(
     steps: list[dict[str, Any]],
     find: Find,
     surroundings: Surroundings,
+    tools: Tools,
 ) -> Iterator[Mismatch | NotCompared]:
-    """What verdicts and pure transitions come to now, where that is not what was recorded, or cannot be known."""
-    yield from _verdicts(reader, run, surroundings)
+    """Find what verdicts and pure transitions come to now, where that is not what was recorded, or cannot be known."""
+    yield from _verdicts(reader, run, surroundings, tools)
     indexes = {step["call_id"]: step.get("step_index") for step in steps}
     for found in replay_transitions(reader, project, find, run["run_id"]):
         index = indexes.get(found.call_id)
@@ -199,14 +208,16 @@ def _hashes(steps: list[dict[str, Any]]) -> Iterator[Mismatch]:
             yield Mismatch(4004, "the result is not the one that was hashed", step["call_id"], step.get("step_index"))
 
 
-def _verdicts(reader: Reader, run: dict[str, Any], surroundings: Surroundings) -> Iterator[Mismatch | NotCompared]:
+def _verdicts(
+    reader: Reader, run: dict[str, Any], surroundings: Surroundings, tools: Tools
+) -> Iterator[Mismatch | NotCompared]:
     """Every verdict again, under the policy that was in force for that very call, as was judged then."""
-    rejudge, judges = Rejudge(reader), dict[str, Judge | None]()
+    rejudge, judges = Rejudge(reader, tools), dict[str, Judge | None]()
     edition = _edition_of(reader, run["run_id"])
     for call in rejudge.calls(run_id=run["run_id"]):
         policy_hash = call.policy_hash
         if policy_hash not in judges:
-            judges[policy_hash] = _judge_of(reader, policy_hash, surroundings, edition)
+            judges[policy_hash] = _judge_of(reader, policy_hash, surroundings, edition, tools)
         judge = judges[policy_hash]
         index = call.step_index
         if judge is None:
@@ -222,8 +233,8 @@ def _verdicts(reader: Reader, run: dict[str, Any], surroundings: Surroundings) -
             yield Mismatch(4004, f"the verdict was {was} and is now {now}", call.call_id, index)
 
 
-def _changes(reader: Reader, run_id: str, other: Judge) -> Iterator[Mismatch]:
-    rejudge = Rejudge(reader)
+def _changes(reader: Reader, run_id: str, other: Judge, tools: Tools) -> Iterator[Mismatch]:
+    rejudge = Rejudge(reader, tools)
     for call in rejudge.calls(run_id=run_id):
         verdict = rejudge.verdict(call, other, as_it_was=False)
         if verdict.decision is not call.decision:
@@ -235,22 +246,22 @@ def _rules(verdict: Verdict) -> tuple[str, ...]:
     return tuple(reason.rule for reason in verdict.reasons if reason.rule)
 
 
-def _judge_of(reader: Reader, policy_hash: str, surroundings: Surroundings, edition: int) -> Judge | None:
+def _judge_of(reader: Reader, policy_hash: str, surroundings: Surroundings, edition: int, tools: Tools) -> Judge | None:
     source = policy_source(reader, policy_hash)
     try:
-        return None if source is None else Judge(policy_from(source), surroundings, edition)
+        return None if source is None else Judge(policy_from(source, tools=tools), surroundings, edition)
     except GateError as error:
         raise ReplayError(f"the recorded policy cannot be read: {error.problem.detail}", code=4002) from error
 
 
 def _surroundings_of(reader: Reader, run_id: str) -> Surroundings:
-    """Where the gate stood when it made the run: what relative paths were relative to."""
+    """Find where the gate stood when it made the run: what relative paths were relative to."""
     recorded = _at_the_beginning(reader, run_id, "surroundings")
     return Surroundings.from_json(recorded) if recorded else Surroundings()
 
 
 def _edition_of(reader: Reader, run_id: str) -> int:
-    """Which way of judging was in force; the first one was not recorded."""
+    """Find which edition of judging was in force; the first one was not recorded."""
     return int(_at_the_beginning(reader, run_id, "judging") or 1)
 
 

@@ -119,7 +119,7 @@ def steps_of(reader: Reader, run_id: str) -> list[dict[str, Any]]:
 
 
 def _add_names(steps: Iterable[dict[str, Any]], plan: Mapping[str, Any] | None) -> None:
-    """What the plan calls its steps."""
+    """Add what the plan calls its steps."""
     planned = plan["steps"] if plan else []
     for step in steps:
         index = step.get("step_index")

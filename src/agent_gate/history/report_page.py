@@ -16,7 +16,7 @@ from agent_gate.model.visible import visible, visible_lines
 SHOWN_CHARS_MAX = 4_000
 STEPS_PICTURED_MAX = 200
 BAR_UNITS = 1_000
-"""How finely the picture is drawn: a bar's place and length are counted in these."""
+"""Fineness of the picture: a bar's place and length are counted in these."""
 
 _ICONS = {"success": "✓", "denied": "✗", "error": "!", "expired": "⌛"}
 _TEXTS = ("content", "stdout", "stderr", "body")
@@ -86,7 +86,7 @@ def _facts(report: Mapping[str, Any]) -> str:
 
 
 def _run_refusal(error: Mapping[str, Any]) -> str:
-    """Why the run as a whole was refused or broken off."""
+    """Say why the run as a whole was refused or broken off."""
     remedy = f" <b>To change it:</b> {_text(error['suggestion'])}" if error.get("suggestion") else ""
     code = f"<small>{error['code']} {_text(error['name'])}</small>"
     return f'<p class="warning"><b>Not run to its end:</b> {_text(error.get("detail", ""))} {code}{remedy}</p>'
@@ -171,7 +171,7 @@ def _step(step: Step) -> str:
 
 
 def _inside(step: Step) -> Iterator[str]:
-    """What was asked, what came of it, and all else that is on record."""
+    """Show what was asked, what came of it, and all else that is on record."""
     result = dict(step["result"])
     if "replayed" in step:
         yield f"<h3>Replayed</h3><p>{_text(in_words(step['replayed']))}</p>"

@@ -1,4 +1,4 @@
-"""How the report's page looks: in light and dark, on a wide screen, on a phone and on paper."""
+"""Style of the report's page: in light and dark, on a wide screen, on a phone and on paper."""
 
 from __future__ import annotations
 

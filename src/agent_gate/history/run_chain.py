@@ -1,4 +1,4 @@
-"""Whether all that a run wrote is still there: its part of the chain, and the steps that its end counts."""
+"""Completeness of what a run wrote: its part of the chain, and the steps that its end counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_gate.ports.reading import EntryFilter, Reader
 
 
 def chain_findings(reader: Reader, run_id: str, project: str) -> list[Finding]:
-    """What is missing, out of place or changed between the run's beginning and its end."""
+    """Find what is missing, out of place or changed between the run's beginning and its end."""
     findings = Findings()
     begin, end = reader.tables.run_places(run_id)
     has_ended = end.id != begin.id

@@ -1,4 +1,4 @@
-"""What the steps of a run reached out for: files, domains, commands and all else, and how each attempt ended."""
+"""Things that the steps of a run reached out for: files, domains, commands and all else, and how each attempt ended."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _reached_for(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def _was_attempted(step: Step) -> bool:
-    """Whether it came to the act: its intent was written, or it needed none and the act itself succeeded or failed."""
+    """Tell whether it came to the act: its intent was written, or it needed none and the act succeeded or failed."""
     result = step["result"]
     if step.get("intended") or result["status"] == "success":
         return True
@@ -71,7 +71,7 @@ def _was_attempted(step: Step) -> bool:
 
 
 def _hosts(data: Any) -> Iterable[str]:
-    """Where a fetch went in the end, and on the way."""
+    """Tell where a fetch went in the end, and on the way."""
     urls = [data.get("url"), *data.get("redirects", ())] if isinstance(data, dict) else []
     return [url.partition("://")[2].partition("/")[0] for url in urls if isinstance(url, str)]
 

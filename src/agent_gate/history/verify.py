@@ -170,7 +170,7 @@ class _Examination:
             )
 
     def _is_erased_state(self, project: str, end: End, version: object, snapshot_id: object) -> bool:
-        """Whether a call whose body was erased made this state, after the last one that entries still tell of."""
+        """Tell whether a call whose body was erased made this state, after the last one that entries still tell of."""
         if not isinstance(version, int) or version <= end.state_version:
             return False
         return self._tables.is_erased_state(project, version, snapshot_id)

@@ -26,7 +26,7 @@ _KEY = '"signatures":'
 
 @dataclass(slots=True)
 class End:
-    """How far one chain has been walked, and what its entries say of the project."""
+    """The state of a walk along one chain: how far it has come, and what the entries say of the project."""
 
     seq: int = 0
     hash: bytes = GENESIS
@@ -155,7 +155,7 @@ def _note_project(end: End, status: str | None, fields: Mapping[str, Any]) -> No
 
 
 def is_signed_as(kind: str, signature: str | None, body: str) -> bool:
-    """Whether the column is a copy of the body's signatures; exact, and without parsing in the ordinary case.
+    """Tell whether the column is a copy of the body's signatures; exact, and as a rule without parsing.
 
     A key of canonical JSON can be found as text: inside a string its quotes would be escaped.
     """

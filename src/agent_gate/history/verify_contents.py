@@ -1,4 +1,4 @@
-"""What entries name outside the chain: snapshots and documents, large results, undo copies, policies and plans."""
+"""Things outside the chain that entries name: snapshots and documents, large results, undo copies, policies, plans."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Contents:
 
 
 def has_data(body: str) -> bool:
-    """Whether a settled body holds the call's result itself; looks behind the arguments without parsing the rest.
+    """Tell whether a settled body holds the call's result itself; looks behind the arguments without parsing the rest.
 
     Canonical JSON sorts its keys, so that only these can come before `data`.
     """

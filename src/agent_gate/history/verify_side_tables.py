@@ -32,7 +32,7 @@ UNCOVERED: Mapping[tuple[str, str], str] = {
     ("waiting_results", ADDED): "only outcomes of the agent's own calls",
     ("waiting_results", REMOVED): "that an agent has an outcome is no entry",
 }
-"""What verification says nothing about, by table and column, and why; the reference has the same list."""
+"""Columns that verification says nothing about, by table, and why; the reference has the same list."""
 
 
 class SideTables:
@@ -144,7 +144,7 @@ class SideTables:
                 self._add(f"the count `{key[1]}` is not what its entries add up to", key[0])
 
     def _check_refusals(self) -> None:
-        """What was erased took refusals of the same signature with it."""
+        """Check refusals; what was erased took those of the same signature with it."""
         found, wanted = self._tables.rows("refusals"), self._rebuilt.tables.rows("refusals")
         for (project, _), (row, told) in _side_by_side(found, wanted, 2):
             if row is None and told is not None and told[0] <= self._rebuilt.erased_at.get(project, ""):

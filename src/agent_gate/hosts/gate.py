@@ -16,7 +16,7 @@ from agent_gate.hosts.process import Process, Tell
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import ConfigError, ToolError
-from agent_gate.ports import Notifier
+from agent_gate.ports.watching import Notifier
 
 
 @asynccontextmanager

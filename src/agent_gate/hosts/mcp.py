@@ -34,7 +34,7 @@ class Settings:
     db: Path
     agent: Agent
     approvers: tuple[Approver, ...] = ()
-    """Who can be asked; without any, what would be asked about is denied."""
+    """People who can be asked; without any, what would be asked about is denied."""
     project: str = "default"
     wait_s: float = MCP_WAIT_S
     configuration: Configuration | None = None
@@ -88,7 +88,7 @@ def _agent_of(identities: Identities, agent_id: str | None) -> Agent:
 
 
 def _unnamed(config: Config, agent_id: str | None) -> Agent:
-    """Who speaks where the configuration names no agents: the same as without one, within its limits."""
+    """Make the agent where the configuration names none: the same as without a configuration, within its limits."""
     limits = config.rate_limit
     return Agent(
         agent_id or _own_name(),

@@ -23,7 +23,7 @@ from agent_gate.toolkit.threads import POOL
 
 
 def settings_of(config_path: Path | None, socket_path: Path | None) -> Config:
-    """What the file says, and defaults where there is none; a path that is given by hand goes first."""
+    """Read the file, and take defaults where there is none; a path that is given by hand goes first."""
     config = Config(GatewayConfig("127.0.0.1", 1), None, None, ServicesConfig(), StorageConfig())
     if config_path is not None:
         config = read_configuration(config_path, for_agents=False).config

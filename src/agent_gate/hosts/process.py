@@ -20,7 +20,7 @@ Tell: TypeAlias = Callable[[str, str, Mapping[str, Json]], None]
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What its work is given."""
+    """A process at work, as its work is given it."""
 
     tell: Tell
     hide: Callable[[str], None]

@@ -92,7 +92,7 @@ class Anchor:
             self._unsigned_since = time.monotonic()
 
     def sync_in_s(self) -> float | None:
-        """How long until the next signed line is due; None while nothing waits for one."""
+        """Tell how long until the next signed line is due; None while nothing waits for one."""
         if self._unsigned_since is None:
             return None
         return max(0.0, self._unsigned_since + ANCHOR_SYNC_INTERVAL_S - time.monotonic())
@@ -159,7 +159,7 @@ def _payload(at: str, heads: Heads) -> bytes:
 
 
 def _cut_partial_line(descriptor: int) -> int:
-    """What a process that was killed while writing left behind; the size of the rest."""
+    """Cut off what a process that was killed while writing left behind; returns the size of the rest."""
     size = os.fstat(descriptor).st_size
     if not size or os.pread(descriptor, 1, size - 1) == b"\n":
         return size
@@ -170,7 +170,7 @@ def _cut_partial_line(descriptor: int) -> int:
 
 
 def _cut_torn_lines(descriptor: int) -> None:
-    """Where the power failed, pages that were not yet written are zeros; nothing signed follows them."""
+    """Cut off lines of zeros: pages that were not yet written when the power failed; nothing signed follows them."""
     lines = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
     zeros = lines.find(b"\0")
     if zeros >= 0:
@@ -221,7 +221,7 @@ def examine(files: LedgerFiles, path: Path) -> Anchored:
 
 
 def is_blank(path: Path) -> bool:
-    """Whether it has no line at all, or does not exist."""
+    """Tell whether it has no line at all, or does not exist."""
     return next(_lines(path), None) is None
 
 

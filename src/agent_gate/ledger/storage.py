@@ -9,5 +9,5 @@ from agent_gate.ports.storage import Storage
 
 
 def storage_at(place: str | Path) -> Storage:
-    """The storage of the ledger at this place; another backend is one more line here."""
-    return SqliteStorage(Path(place))
+    """The storage of the ledger at this place; another backend is one more line here, and one in `reader.py`."""
+    return SqliteStorage(place)

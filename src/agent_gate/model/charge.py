@@ -1,4 +1,4 @@
-"""What a call counts against: rate, budget or quota."""
+"""Charges: what a call counts against, which is a rate, a budget or a quota."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Charge:
     scope: str
     bucket: int
     window: int
-    """How many buckets, this one included, are added up."""
+    """Number of buckets, this one included, that are added up."""
     amount: float
     limit: float | None
     code: int

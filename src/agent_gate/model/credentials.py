@@ -14,7 +14,7 @@ _SEGMENT = f"[{_WORD}]{{10,}}+"
 is_credential_name = re.compile(
     r"(?i)auth|cookie|token|secret|passw|passphrase|(api|access|private|signing)[_-]?key|credential|dsn"
 ).search
-"""Whether a setting or a header of this name holds something that nobody else should read."""
+"""Tell whether a setting or a header of this name holds something that nobody else should read."""
 
 
 def _run(beginnings: Iterable[str], characters: str, least: int) -> Shape:
@@ -48,4 +48,4 @@ AUTHORIZATION = Shape(
     (*_in_any_case("bearer"), *_in_any_case("basic")),
     re.compile(r"(?i:\b(?:bearer|basic))\s++(?P<secret>[^\s\"',;]++)"),
 )
-"""What follows the name of a scheme, however short: for texts that quote headers, such as logs."""
+"""The word after the name of a scheme, however short: for texts that quote headers, such as logs."""

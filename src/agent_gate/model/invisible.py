@@ -38,7 +38,7 @@ _CATEGORIES = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 
 
 def is_invisible(character: str) -> bool:
-    """Whether a reader could miss it: controls, format characters, what is unassigned or private, empty shapes."""
+    """Tell whether a reader could miss it: controls, format characters, unassigned or private ones, empty shapes."""
     if unicodedata.category(character) in _CATEGORIES:
         return True
     place = bisect_right(_FIRSTS, ord(character)) - 1

@@ -90,9 +90,9 @@ class Limit(NamedTuple):
     amount: Counts
     code: int
     detail: str
-    """Why there is no room; names `used`, `limit`, `amount` and `tool`."""
+    """Reason why there is no room; names `used`, `limit`, `amount` and `tool`."""
     instead: str = ""
-    """What to do, if not raise the limit."""
+    """Advice other than to raise the limit."""
     fact: str = ""
     """Name of what was used among the recorded facts, if another than the limit's own."""
 

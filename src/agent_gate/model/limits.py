@@ -33,6 +33,8 @@ YAML_NODES_MAX = 1_000_000
 YAML_ALIAS_NODES_MAX = 10_000
 """Nodes that aliases may add by being expanded."""
 
+MATCHERS_MAX = 50_000
+"""Compiled patterns of one policy kept at a time; they are made when first needed."""
 EXPRESSION_CHARS_MAX = 2_000
 EXPRESSION_NODES_MAX = 200
 EXPRESSION_STEPS_MAX = 10_000
@@ -46,7 +48,7 @@ REBIND_TRIES_MAX = 20
 REBIND_TRIES_AMONG_OTHERS = 2
 """Times on top of other calls' changes; after that it waits until they are committed, and stands on none."""
 JOIN_POLL_S = 1.0
-"""How often one who joined a call of another process looks whether it has ended."""
+"""Interval at which one who joined a call of another process looks whether it has ended."""
 JOIN_POLLS_MAX = 1_000
 """Times that a repeated request looks, about once a second, whether the first one has ended in another process."""
 JOIN_LATE_POLLS_MAX = 60
@@ -80,6 +82,8 @@ OWN_TEXT_BYTES_MAX = 65_536
 """Of a configuration or policy there, to see whether it is one."""
 NOTED_MAX, NOTED_BYTES_MAX = 200, 1_048_576
 """Of the list of what a user's gates call their own; beyond that the oldest are left out."""
+OWN_FILES_FRESH_S = 1.0
+"""Age that a finding of the gate's own files may have."""
 FILE_THREADS_MAX = 8
 FILE_JOBS_MAX = 1_000
 """File work under way and waiting for a thread."""
@@ -107,7 +111,7 @@ TOOL_TIMEOUT_S = 60.0
 EFFECT_TIMEOUT_S = 30.0
 NOTIFY_TIMEOUT_S = 10.0
 REFUSAL_SUMMARY_S = 1.0
-"""How long refusals at the doors are counted before they are written down together."""
+"""Time for which refusals at the doors are counted before they are written down together."""
 APPROVAL_TIMEOUT_S = 900.0
 GRANT_SECONDS_MAX = 86_400
 GRANT_USES_MAX = 100
@@ -242,6 +246,8 @@ WAITING_PROPOSALS_MAX = 4
 """Of one agent: what commands wrote and a person has not agreed to yet takes room on a disk."""
 CHANGES_DEPTH_MAX = 128
 """Directories inside one another, counted from the root, in which a command's changes are looked for."""
+SIMULATED_FILES_MAX = 100_000
+"""Files that a simulation carries from step to step."""
 VIEW_ENTRIES_MAX = 100_000
 """Files that are looked at to find out which of them a command may see."""
 VIEW_NEAR_MAX = 1_000

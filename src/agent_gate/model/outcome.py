@@ -150,7 +150,7 @@ _CODES = {Status.DENIED: 1001, Status.ERROR: 2003, Status.EXPIRED: 1016, Status.
 
 
 def _ids(request_id: str, call_id: str) -> dict[str, str]:
-    """What was only simulated has none."""
+    """Name the call by its ids; one that was only simulated has none."""
     if call_id:
         return {"request_id": request_id or call_id, "call_id": call_id}
     return {"request_id": request_id} if request_id else {}

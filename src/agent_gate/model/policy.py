@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from agent_gate.model.limit import LAST_HOUR, LAST_MINUTE, Always, Counts, Day, Limit, Scope
 from agent_gate.model.permission import PermissionRule, Permissions
+from agent_gate.model.roles import LADDER
 from agent_gate.model.setting import Sections, Setting
 from agent_gate.model.tool import Effect, Json, Mode, Risk
 
@@ -137,7 +138,7 @@ class Guards:
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """What the policy says of tools whose name matches; a field left out (None) changes nothing."""
+    """The policy's word on tools whose name matches; a field left out (None) changes nothing."""
 
     pattern: str
     effect: Annotated[Effect | None, Setting("what a call does to the world")] = None
@@ -161,18 +162,8 @@ class Role:
 
 
 DEFAULT_ROLES: Mapping[str, Role] = MappingProxyType(
-    {
-        "viewer": Role(Risk.LOW, (Effect.READ,)),
-        "operator": Role(Risk.MEDIUM),
-        "admin": Role(Risk.HIGH),
-    }
+    dict(zip(LADDER, (Role(Risk.LOW, (Effect.READ,)), Role(Risk.MEDIUM), Role(Risk.HIGH)), strict=True))
 )
-
-
-def roles_that_include(name: str) -> tuple[str, ...]:
-    """The role itself, and of the three that are always there those above it: an admin is an operator too."""
-    ladder = tuple(DEFAULT_ROLES)
-    return ladder[ladder.index(name) :] if name in ladder else (name,)
 
 
 def roles_with(given: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Role]:

@@ -101,7 +101,7 @@ class Redactor:
 
 
 class _Index:
-    """Where in a text words stand, and what has one of the shapes."""
+    """Places in a text where words stand, and where something has one of the shapes."""
 
     def __init__(self, words: Iterable[str], shapes: Iterable[Shape]) -> None:
         by_word: dict[str, tuple[bool, list[re.Pattern[str]]]] = {word: (True, []) for word in words}

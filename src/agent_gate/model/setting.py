@@ -35,11 +35,11 @@ class Setting:
     """One setting; what is not given does not count."""
 
     about: str = ""
-    """What it is, as the reference says it: a noun phrase that also reads well after `missing; write`."""
+    """A noun phrase for it, as the reference says it, which also reads well after `missing; write`."""
     remedy: str = ""
-    """What to do where it is missing, if `write …` does not say it well."""
+    """Advice where it is missing, if `write …` does not say it well."""
     form: str = ""
-    """What `pattern` or `names` asks for, as it reads after `is not`."""
+    """The thing that `pattern` or `names` asks for, as it reads after `is not`."""
 
     only: str | int | None = None
     """The one value that there is."""
@@ -74,7 +74,7 @@ class Setting:
     order: int = 0
     """Fields with a smaller number are named first, where a file is read in another order than the class."""
     at: tuple[str, ...] = ()
-    """Where it stands in the file, if not under its own name: keys from the section around it."""
+    """Its place in the file, if not under its own name: keys from the section around it."""
     flat: bool = False
     """Its fields stand among those of the section around it."""
     shape: Any = None

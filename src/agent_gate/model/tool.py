@@ -35,7 +35,7 @@ _RISK_RANK = {Risk.LOW: 0, Risk.MEDIUM: 1, Risk.HIGH: 2}
 
 
 class Mode(Enum):
-    """How much an agent does on its own; strictest first."""
+    """Degrees to which an agent acts on its own; strictest first."""
 
     __hash__ = object.__hash__
 
@@ -55,7 +55,7 @@ _MODE_RANK = {Mode.INTERACTIVE: 0, Mode.ASSISTED: 1, Mode.AUTONOMOUS: 2}
 
 
 class ArgumentKind(Enum):
-    """How an argument enters the signature."""
+    """Ways in which an argument enters the signature."""
 
     IDENTIFIER = "identifier"
     TEXT = "text"
@@ -70,24 +70,24 @@ Aliases: TypeAlias = Callable[[Mapping[str, Json], Json], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What calls may set off that their signatures cannot say; each function is given one signature."""
+    """Effects of calls that their signatures cannot name; each function is given one signature."""
 
     goes_beyond: Callable[[str], bool] = lambda _: False
-    """Whether nobody can know what else the call does: its risk is high."""
+    """Tell whether nobody can know what else the call does: its risk is high."""
     why_ungranted: Callable[[str], str] = lambda _: ""
-    """Why nobody can agree to such calls beforehand, so that a person is asked each time; empty where one can."""
+    """Say why nobody can agree to such calls beforehand, so that a person is asked each time; empty where one can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What a guarded tool takes under `tools:` of a policy."""
+    """The section that a guarded tool takes under `tools:` of a policy."""
 
     declared_by: Any
     """The frozen dataclass whose fields declare its settings (`model/setting.py`), bare or in `Annotated`."""
     example: str = ""
     """A section as people would write it."""
     is_needed: bool = True
-    """Whether the tool is denied where the policy has none."""
+    """True where the tool is denied if the policy has no such section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class GuardedBy:
 
 
 class PatternMistake(NamedTuple):
-    """Why a rule's pattern matches no signature, and the pattern without the mistake, where one can tell."""
+    """A reason why a rule's pattern matches no signature, and the pattern without the mistake, where one can tell."""
 
     why: str
     mended: str = ""
@@ -112,7 +112,7 @@ class PatternMistake(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ToolDeclaration:
-    """What a tool says of itself; `policy.declare` may tighten it.
+    """The tool's word on itself; `policy.declare` may tighten it.
 
     All of it is pure, so that calls can be judged, and judged again, where the tool itself is not.
     """
@@ -143,17 +143,17 @@ class ToolDeclaration:
     reach: Reach | None = None
     guard: GuardedBy | None = None
     intent: bool = False
-    """Whether the ledger must know of a read before it happens, as it always does of writes and of what has a cost."""
+    """True where the ledger must know of a read before it happens, as it always does of writes and of what costs."""
     signed_when_bound: bool = False
-    """Whether its signatures come from what binding finds in the world, and not from the arguments alone."""
+    """True where its signatures come from what binding finds in the world, and not from the arguments alone."""
     looks: bool = False
-    """Whether, with effect `none`, it gives the state back as it was: for roles it counts as a read."""
+    """True where, with effect `none`, it gives the state back as it was: for roles it counts as a read."""
     closed_world: bool = False
-    """Whether its effects end at things that the gate's owner owns."""
+    """True where its effects end at things that the gate's owner owns."""
     mistake_in: Callable[[str], PatternMistake | None] | None = None
     """Finds why a rule's pattern, given from its bracket on, matches no call of the tool."""
     warnings: Callable[[Any], Iterable[str]] | None = None
-    """What a `Policy` says of the tool without effect, for whoever loads it; one line each."""
+    """List what a `Policy` says of the tool without effect, for whoever loads it; one line each."""
 
     @property
     def section(self) -> Section | None:
@@ -161,8 +161,8 @@ class ToolDeclaration:
         return self.guard.section if self.guard is not None else None
 
     def to_json(self) -> dict[str, Json]:
-        """What judging needs of it, for the record."""
-        return {
+        """Write out what judging needs of it, for the record."""
+        fields: dict[str, Json] = {
             "confirmation_required": self.confirmation_required,
             "cost": self.cost,
             "effect": self.effect.value,
@@ -170,9 +170,12 @@ class ToolDeclaration:
             "required_roles": list(self.required_roles),
             "risk": self.risk.value,
         }
+        brought = {"guarded": self.guard is not None, "reaches": self.reach is not None}
+        return fields | {name: True for name, is_so in brought.items() if is_so}
 
     def as_recorded(self, fields: Mapping[str, Json]) -> ToolDeclaration:
-        """The tool as it once described itself, with the ways of judging that it brings today."""
+        """The tool as it once described itself, with the guard and reach of today where it had some then."""
+        guard = (self.guard or _UNKNOWN_GUARD) if "guarded" in fields else None
         return replace(
             self,
             effect=Effect(fields["effect"]),
@@ -181,9 +184,19 @@ class ToolDeclaration:
             required_roles=tuple(fields["required_roles"]),
             confirmation_required=fields["confirmation_required"],
             preconditions=tuple(fields["preconditions"]),
+            guard=guard,
+            reach=self.reach if "reaches" in fields else None,
         )
 
     def kind_of(self, argument: str) -> ArgumentKind:
         if argument in self.secret:
             return ArgumentKind.UNSIGNED
         return self.arguments.get(argument, ArgumentKind.TEXT)
+
+
+def _nobody_knows(_: Any, __: Any) -> Any:
+    raise ValueError("the tool has a guard, which is not known here")
+
+
+_UNKNOWN_GUARD = GuardedBy(_nobody_knows)
+"""Of a recorded tool that is not here: whoever judges by it denies."""

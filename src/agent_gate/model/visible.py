@@ -28,7 +28,7 @@ _CHUNK_CHARS, _PIECE_CHARS_MAX, _NAMES_IN_A_PIECE_MAX = 4_096, 256, 16
 _LOOKED_AT_FACTOR = 8
 _TAB = "⇥   "
 _SIGNS = ("+", "-", " ", "@", "\\")
-"""How lines of a unified diff begin."""
+"""Beginnings of the lines of a unified diff."""
 ISOLATE, END = "\u2068", "\u2069"
 """Around letters that run from right to left, so that nothing beside them moves."""
 
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
     kind: Kind
     text: str
     chars: int
-    """How many characters of the agent's it stands for."""
+    """Number of the agent's characters that it stands for."""
 
     @property
     def isolated(self) -> str:
@@ -77,7 +77,7 @@ class Drawn:
 
     pieces: tuple[Piece, ...]
     left_out: int = 0
-    """How many of its characters had no room."""
+    """Number of its characters that had no room."""
 
     @property
     def text(self) -> str:
@@ -103,7 +103,7 @@ def visible_words(text: str, chars_max: int | None = None) -> str:
 
 
 def visible_lines(text: str, chars_max: int | None = None) -> tuple[list[str], int]:
-    """What stands on lines of its own, such as a file: breaks and indentation stay. And how many characters do not."""
+    """Show a text on lines of its own, such as a file: breaks and indentation stay. Count the characters left out."""
     shown = drawn(text, chars_max, in_a_file=True)
     return shown.text.split("\n"), shown.left_out
 
@@ -234,7 +234,7 @@ def _equal(text: str) -> Iterator[str]:
 
 
 class _Way(Enum):
-    """How a character lies in its line."""
+    """Kinds of characters, by how they lie in their line."""
 
     PLAIN = "plain"
     RIGHT_TO_LEFT = "letters"

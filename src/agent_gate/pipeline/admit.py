@@ -15,7 +15,8 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.limits import ARGS_BYTES_MAX, IDENTIFIER_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Claim
-from agent_gate.ports import Clock, Ledger, Secrets
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Secrets
 
 
 class Admitted(Struct, frozen=True):

@@ -22,7 +22,9 @@ from agent_gate.model.verdict import ALLOW
 from agent_gate.policy.aliases import aliases_of
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.limits import counted, usage_of
-from agent_gate.ports import Act, Binding, Clock, Ledger, Prepared, RegisteredTool, Secrets, Tools
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Secrets
+from agent_gate.ports.tools import Act, Binding, Prepared, RegisteredTool, Tools
 from agent_gate.system.sharing import ON_BEHALF_OF
 
 _NO_STATE = ProjectState(0, None)

@@ -13,7 +13,9 @@ from agent_gate.model.limits import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.work import EndEffect, Work
-from agent_gate.ports import Append, Clock, Ids, Prepared
+from agent_gate.ports.ledger import Append
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import Prepared
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,10 @@ from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import granted, refused_answer, used
 from agent_gate.model.work import Claim, GiveGrant, Hold, Resolve, TakeOver, UseGrant, Work
-from agent_gate.ports import Clock, Ids, Judged, Ledger, Notifier, Tools
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import Judged, Tools
+from agent_gate.ports.watching import Notifier
 from agent_gate.tools.grants import Declared, why_once_only, why_ungranted
 
 _log = logging.getLogger(__name__)

@@ -35,7 +35,9 @@ from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import Effect, Json, ToolDeclaration
 from agent_gate.model.work import Change, Claim, KeepBlob, Open, Undo, Work
 from agent_gate.pipeline.alarms import Alarms
-from agent_gate.ports import Append, Clock, Failed, Ids, Judged, Moved, Prepared, Proposal, Turn, WithRows
+from agent_gate.ports.ledger import Append, Turn
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import Failed, Judged, Moved, Prepared, Proposal, WithRows
 from agent_gate.toolkit.threads import TRANSITIONS
 
 Result = TypeVar("Result")

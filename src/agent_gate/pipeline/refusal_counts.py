@@ -11,7 +11,8 @@ from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import REFUSAL_SUMMARY_S
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Work
-from agent_gate.ports import Append, Clock, Ids
+from agent_gate.ports.ledger import Append
+from agent_gate.ports.surroundings import Clock, Ids
 
 KINDS_MAX = 1_000
 """Different refusals that one summary tells apart; the rest are counted together."""

@@ -20,7 +20,9 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.model.work import Change, Claim, Close, KeepBlob, QueueEffect, Release, StateChange, Undo, Unhold, Work
 from agent_gate.policy.limits import outstanding
-from agent_gate.ports import Append, Clock, Ids, Judged, Prepared, Turn
+from agent_gate.ports.ledger import Append, Turn
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import Judged, Prepared
 
 
 class Settlement(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What a command wrote, judged path by path as `fs.write` would be, before any of it counts."""
+"""Writes of a command, judged path by path as `fs.write` would be, before any of it counts."""
 
 from __future__ import annotations
 

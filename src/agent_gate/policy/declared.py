@@ -13,7 +13,7 @@ _EFFECT_RANK = {Effect.NONE: 0, Effect.READ: 1, Effect.WRITE: 2}
 
 
 def unregistered(name: str) -> ToolDeclaration:
-    """What must be assumed of a tool that nobody describes."""
+    """Declare what must be assumed of a tool that nobody describes."""
     return ToolDeclaration(name, effect=Effect.WRITE, risk=Risk.MEDIUM, cost=1, registered=False)
 
 

@@ -31,14 +31,14 @@ def pointer_to(place: Sequence[str]) -> str:
 
 
 def index_of(items: Sequence[Json], part: str) -> int | None:
-    """Which element a part of a pointer means, None where there is none; `01` and `-1` are no spellings of it."""
+    """Find the element that a part of a pointer means, None where there is none; `01` and `-1` do not spell one."""
     if not part.isascii() or not part.isdecimal() or len(part) > 10 or part != str(int(part)):
         return None
     return int(part) if int(part) < len(items) else None
 
 
 def child_of(value: Json, part: str) -> Json:
-    """What lies there, or ABSENT."""
+    """Return what lies there, or ABSENT."""
     if isinstance(value, dict):
         return value.get(part, ABSENT)
     if isinstance(value, list):
@@ -48,7 +48,7 @@ def child_of(value: Json, part: str) -> Json:
 
 
 def value_at(document: Json, place: Sequence[str]) -> Json:
-    """What lies there, or ABSENT."""
+    """Return what lies there, or ABSENT."""
     for part in place:
         document = child_of(document, part)
     return document
@@ -76,7 +76,7 @@ _END: Final = (None, None, None)
 
 
 def _below(place: Place, old: Json, new: Json) -> Iterator[tuple[Place, Json, Json]]:
-    """What lies directly in either of two values, beside what the other has there."""
+    """Pair what lies directly in either of two values with what the other has there."""
     if isinstance(old, list) or isinstance(new, list):
         pairs = zip_longest(
             old if isinstance(old, list) else (), new if isinstance(new, list) else (), fillvalue=ABSENT

@@ -1,4 +1,4 @@
-"""How the value of an argument is written in a signature: readable, on one line, and never ambiguous.
+"""Encoding of an argument's value in a signature: readable, on one line, and never ambiguous.
 
 A text stands as it is, with the characters that mean something in patterns and signatures percent-encoded; any
 other value is its canonical JSON, encoded likewise. A text that could be mistaken for such JSON, or for an absent

@@ -19,7 +19,7 @@ __all__ = ["NAMES", "Expression", "ExpressionError", "compile_expression"]
 NAMES = frozenset(
     ("inputs", "state", "tool", "agent_id", "roles", "project", "mode", "confirmed", "risk", "cost", "hour", "weekday")
 )
-"""What an expression can see."""
+"""Names that an expression can see."""
 
 _LEXEME = re.compile(
     r"""(?P<text>(?P<three>\"{3}|'{3})(?:[^\\]|\\.)*?(?P=three)|"(?:[^"\\\r\n]|\\.)*"|'(?:[^'\\\r\n]|\\.)*')"""
@@ -57,7 +57,7 @@ class Expression:
         return result
 
     def truth(self, env: Env) -> bool:
-        """Whether the condition holds; a result that is neither True nor False is an `ExpressionError`."""
+        """Tell whether the condition holds; a result that is neither True nor False is an `ExpressionError`."""
         result = self.evaluate(env)
         if not isinstance(result, bool):
             raise ExpressionError(f"the condition is {kind(result)}, not True or False; compare it with something")

@@ -32,7 +32,7 @@ from agent_gate.policy.signature import shown
 from agent_gate.policy.state_aliases import is_read, is_wide
 
 JUDGING_EDITION = 3
-"""Which way of judging is in force; the beginning of a run records it, so that the run can be judged again so."""
+"""Version of the judging in force; the beginning of a run records it, so that the run can be judged again so."""
 _LAYERS_ONLY_TIGHTEN = 2
 """In edition 1 the defaults were silent where a layer spoke, so that an ask of a layer could soften their deny."""
 _RULES_HAVE_PATHS = 2
@@ -68,7 +68,7 @@ class Judge:
         self._goes_by_calls = not layers.looks_beyond_the_call(policy)
         self._limits = limits_set(policy)
         self.counts = bool(self._limits)
-        """Whether performing anything counts against a limit."""
+        """True where performing anything counts against a limit."""
         self._tools: dict[str, JudgedTool] = {}
 
     def _resolved(self, pattern: str) -> str:
@@ -78,18 +78,18 @@ class Judge:
         return resolved(pattern, self.surroundings)
 
     def declared(self, tool: ToolDeclaration) -> ToolDeclaration:
-        """What the policy makes of a tool's own declaration."""
+        """Return what the policy makes of a tool's own declaration."""
         return self.judged(tool).declaration
 
     def needs_state(self, tool: ToolDeclaration) -> bool:
         return self.judged(tool).needs_state
 
     def goes_by_call_alone(self, tool: ToolDeclaration) -> bool:
-        """Whether no verdict on the tool can rest on the moment, the project's state or a counter."""
+        """Tell whether no verdict on the tool can rest on the moment, the project's state or a counter."""
         return self._goes_by_calls and not self.judged(tool).preconditions
 
     def goes_by_names_alone(self, tool: ToolDeclaration) -> bool:
-        """Whether verdicts on the tool rest on signatures and caller: no guard looks at anything else either."""
+        """Tell whether verdicts on the tool rest on signatures and caller: no guard looks at anything else either."""
         return self.judged(tool).goes_by_names
 
     def rules_met_by(self, name: str) -> tuple[PermissionRule, ...]:
@@ -97,7 +97,7 @@ class Judge:
         return tuple(self._index.met_by(name))
 
     def charges(self, tool: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
-        """What performing the call would count against."""
+        """List what performing the call would count against."""
         return self._charges(self.judged(tool).declaration, at, run_id)
 
     def _charges(self, declaration: ToolDeclaration, at: float, run_id: str | None) -> tuple[Charge, ...]:
@@ -203,7 +203,7 @@ class Judge:
         return _verdict(answers, caller.requirement, facts)
 
     def _is_unruled(self, matches: Sequence[Match], guard: layers.Answer, answers: Sequence[layers.Answer]) -> bool:
-        """Whether the base rests on the defaults: for one of the signatures neither a rule speaks nor the guard.
+        """Tell whether the base rests on the defaults: for one of the signatures neither a rule speaks nor the guard.
 
         No layer has a part in it: an ask of theirs beside a default's deny is a deny.
         """
@@ -212,7 +212,7 @@ class Judge:
         return guard[0].decision is None and any(match.origin != "rule" and not match.error for match in matches)
 
     def _alias_answers(self, bound: BoundCall, environment: _Environment, is_unruled: bool) -> list[layers.Answer]:
-        """What a deny or an ask, of the rules or where none spoke of the defaults, says of the call's other names."""
+        """Find what a deny or an ask, of the rules or where none spoke of the defaults, says of the other names."""
         strongest: tuple[int, Match, str] | None = None
         for alias in bound.aliases:
             match = self._index.lookup_alias(alias, bound.signatures, environment)
@@ -224,7 +224,7 @@ class Judge:
     def withheld(
         self, bound: BoundCall, facts: Facts, tool: ToolDeclaration, beginning: str
     ) -> Callable[[str], bool] | None:
-        """Which things a list leaves out for this caller, by the alias of each, which all begin so.
+        """Tell which things a list leaves out for this caller, by the alias of each, which all begin so.
 
         Those that a rule denies or asks about, as it would where the call were about that thing alone; None where no
         rule could speak of any.
@@ -289,7 +289,7 @@ class Judge:
 
 
 def _refuses(match: Match, is_unruled: bool) -> bool:
-    """Whether what is said of an alias counts: a rule's no or ask does, a default's where no rule spoke of the call."""
+    """Tell whether a word on an alias counts: a rule's no or ask does, a default's where no rule spoke of the call."""
     return _RANK.get(match.decision, 0) > 0 and bool(match.origin == "rule" or match.error or is_unruled)
 
 
@@ -402,7 +402,7 @@ def _judge_caller(
 
 
 class _Environment:
-    """What expressions see; built when the first of them asks."""
+    """The environment of expressions; built when the first of them asks."""
 
     __slots__ = ("_bound", "_declaration", "_facts", "_values", "_zone")
 

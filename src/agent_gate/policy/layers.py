@@ -9,7 +9,8 @@ from typing import TypeAlias
 from agent_gate.model.call import Facts
 from agent_gate.model.charge import Charge
 from agent_gate.model.errors import Problem
-from agent_gate.model.policy import ApprovalRule, Policy, Role, Window, roles_that_include
+from agent_gate.model.policy import ApprovalRule, Policy, Role, Window
+from agent_gate.model.roles import roles_that_include
 from agent_gate.model.tool import Effect, Mode, Risk, ToolDeclaration
 from agent_gate.model.verdict import Decision, Reason, Requirement
 from agent_gate.policy.expression import Expression, ExpressionError
@@ -34,7 +35,7 @@ def deny(layer: str, code: int, detail: str, suggestion: str = "", rule: str = "
 
 
 WHERE_PEOPLE_ARE = "call where a person can answer: at a terminal with approvals_at_terminal: true, or at a server"
-"""What to do about a question that nobody could be asked."""
+"""Advice on a question that nobody could be asked."""
 
 
 def ask(layer: str, text: str, rule: str = "") -> Answer:
@@ -181,11 +182,11 @@ def _list(names: Sequence[str]) -> str:
 
 
 def looks_at_state(policy: Policy) -> bool:
-    """Whether a condition of this policy may look at a project's state."""
+    """Tell whether a condition of this policy may look at a project's state."""
     return any("state" in rule.when for rule in (*policy.rules, *policy.defaults))
 
 
 def looks_beyond_the_call(policy: Policy) -> bool:
-    """Whether a verdict may rest on the moment, on counters, or on whatever a condition looks at."""
+    """Tell whether a verdict may rest on the moment, on counters, or on whatever a condition looks at."""
     has_conditions = any(rule.when for rule in (*policy.rules, *policy.defaults))
     return bool(policy.windows or has_conditions or limits_set(policy))

@@ -22,7 +22,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def outstanding(charges: tuple[Charge, ...], reserved: tuple[Charge, ...]) -> tuple[Charge, ...]:
-    """What is still to be charged of `charges` where some of it was reserved earlier and still counts."""
+    """Find what is still to be charged of `charges` where some of it was reserved earlier and still counts."""
     if not reserved:
         return charges
     owed = (replace(charge, amount=charge.amount - counted(charge, reserved)) for charge in charges)
@@ -30,7 +30,7 @@ def outstanding(charges: tuple[Charge, ...], reserved: tuple[Charge, ...]) -> tu
 
 
 def counted(charge: Charge, others: Iterable[Charge]) -> float:
-    """How much of `others` falls into the window of one charge."""
+    """Sum up how much of `others` falls into the window of one charge."""
     oldest = charge.bucket - charge.window
     return sum(other.amount for other in others if other.scope == charge.scope and other.bucket > oldest)
 
@@ -54,7 +54,7 @@ def usage_of(counts: Iterable[tuple[Charge, float]]) -> Usage:
 
 
 def used_by(charge: Charge, usage: Usage) -> float:
-    """How much of a limit the facts say was used."""
+    """Tell how much of a limit the facts say was used."""
     return usage.get(_setting(charge).limit.recorded_as, 0)
 
 

@@ -20,7 +20,7 @@ Find: TypeAlias = Callable[[str], set[int]]
 
 
 class LiteralIndex:
-    """Which of many patterns could match a text, given the literals that each of them needs."""
+    """Index of the patterns that could match a text, given the literals that each of them needs."""
 
     def __init__(self, literals: Mapping[int, Sequence[str]]) -> None:
         shared = Counter(literal for each in literals.values() for literal in set(each))

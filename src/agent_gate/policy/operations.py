@@ -1,4 +1,4 @@
-"""What the operators of expressions do, on JSON values and within their budgets."""
+"""Operators of expressions, on JSON values and within their budgets."""
 
 from __future__ import annotations
 

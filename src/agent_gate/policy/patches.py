@@ -43,7 +43,7 @@ def patched(document: Json, patch: Sequence[Mapping[str, Json]]) -> Json:
 
 
 def places_named(patch: Sequence[Mapping[str, Json]]) -> list[Place]:
-    """What the operations of a patch name that they may change, in their order."""
+    """List what the operations of a patch name that they may change, in their order."""
     named: list[Place] = []
     for operation in patch:
         if operation.get("op") != "test":
@@ -52,7 +52,7 @@ def places_named(patch: Sequence[Mapping[str, Json]]) -> list[Place]:
 
 
 def places_read(patch: Sequence[Mapping[str, Json]]) -> list[Place]:
-    """What the operations of a patch name whose value they tell: what they copy, move or compare."""
+    """List what the operations of a patch name whose value they tell: what they copy, move or compare."""
     named: list[Place] = []
     for operation in patch:
         if operation.get("op") == "test":
@@ -67,7 +67,7 @@ def _places(operation: Mapping[str, Json], *fields: str) -> list[Place]:
 
 
 def _work(document: Json, operation: Mapping[str, Json], most: int) -> int:
-    """What an operation takes beyond what it says itself: copies, and elements that make room."""
+    """Measure what an operation takes beyond what it says itself: copies, and elements that make room."""
     work = 0
     if operation.get("op") == "copy":
         for place in _places(operation, "from"):
@@ -86,7 +86,7 @@ def _bytes_copied(document: Json, operation: Mapping[str, Json], enough: int) ->
 
 
 def _values_in(value: Json, most: int) -> int:
-    """How many values there are, counted until there are more than `most`."""
+    """Count the values, until there are more than `most`."""
     waiting, count = [value], 0
     while waiting and count <= most:
         value = waiting.pop()

@@ -31,7 +31,7 @@ def literals(pattern: str) -> list[str]:
 
 
 def may_match(pattern: str, beginning: str) -> bool:
-    """Whether the pattern could match a text that begins so; in doubt it could."""
+    """Tell whether the pattern could match a text that begins so; in doubt it could."""
     at = 0
     for part in _PARTS.findall(pattern):
         if part == "*" or at == len(beginning):
@@ -43,7 +43,7 @@ def may_match(pattern: str, beginning: str) -> bool:
 
 
 def covers(pattern: str, beginning: str) -> bool:
-    """Whether the pattern matches every text `beginning…)`, whatever stands between; in doubt it does not."""
+    """Tell whether the pattern matches every text `beginning…)`, whatever stands between; in doubt it does not."""
     plain, star, end = pattern.partition("*")
     return star == "*" and end in ("", ")") and not is_glob(plain) and beginning.startswith(plain)
 
@@ -105,7 +105,7 @@ def _runs(first: str, middle: list[str], last: str) -> Matcher:
 
 
 class _Piece:
-    """What stands between two stars, with `?` in it: runs of plain characters at fixed distances."""
+    """A piece between two stars, with `?` in it: runs of plain characters at fixed distances."""
 
     __slots__ = ("length", "runs")
 
@@ -120,7 +120,7 @@ class _Piece:
         return True
 
     def end_after(self, text: str, at: int, end: int) -> int:
-        """Where the first occurrence between `at` and `end` ends; negative if there is none."""
+        """Find where the first occurrence between `at` and `end` ends; negative if there is none."""
         if not self.runs:
             return at + self.length if at + self.length <= end else -1
         offset, run = self.runs[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent_gate.model.errors import ConfigError
+from agent_gate.model.limits import MATCHERS_MAX
 from agent_gate.model.permission import PermissionRule
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.expression import Expression, ExpressionError, compile_expression
@@ -16,22 +17,19 @@ from agent_gate.policy.state_aliases import beginning_of, is_wide
 _GLOBS_FEW = 8
 """So many globs are tried one by one: that is as fast as an index, and starts sooner."""
 
-_MATCHERS_MAX = 50_000
-"""Matchers kept at a time; they are made when first needed."""
-
 _ENDLESS = 1 << 62
 _NOTHING: list[int] = []
 
 
 class Match(NamedTuple):
-    """What the rules say of one signature; `decision` is None where no rule and no default speaks."""
+    """The word of the rules on one signature; `decision` is None where no rule and no default speaks."""
 
     decision: Decision | None
     rule: PermissionRule | None = None
     origin: str = ""
     """`rule`, `default`, or empty."""
     error: str = ""
-    """Why the condition of `rule` could not be evaluated; the decision is then a deny."""
+    """Reason why the condition of `rule` could not be evaluated; the decision is then a deny."""
 
 
 _SILENCE = Match(None)
@@ -51,6 +49,8 @@ class RuleIndex:
         rules: Sequence[PermissionRule],
         defaults: Sequence[PermissionRule],
         resolve: Callable[[str], str] = str,
+        *,
+        matchers_max: int = MATCHERS_MAX,
     ) -> None:
         """`resolve` gives the pattern that stands for one which means something only at a place."""
         conditions = _compiled_conditions(rules, defaults)
@@ -71,7 +71,7 @@ class RuleIndex:
             self._answers.append(answer)
             self._conditions.append(conditions[rule.when])
         self._matchers: list[Matcher | None] = [None] * len(self._patterns)
-        self._matchers_made = 0
+        self._matchers_made, self._matchers_max = 0, matchers_max
         self._exact: dict[str, list[int]] = {}
         self._plain: list[list[tuple[int, int]]] = []
         self._literals: LiteralIndex | None = None
@@ -91,7 +91,7 @@ class RuleIndex:
         return self._first((rank for rank in self._concerned(alias) if not self._has_spoken(rank, signatures)), env)
 
     def may_refuse(self, beginning: str) -> bool:
-        """Whether a deny or an ask could match a name that begins so."""
+        """Tell whether a deny or an ask could match a name that begins so."""
         spoken = zip(self._patterns, self._answers, strict=True)
         return any(
             answer.decision is not Decision.ALLOW and may_match(pattern, beginning) for pattern, answer in spoken
@@ -156,7 +156,7 @@ class RuleIndex:
                 yield rank
 
     def _merged(self, found: Iterator[int], signature: str) -> Iterator[int]:
-        """What was found by literals together with what has to be tried one by one."""
+        """Merge what was found by literals with what has to be tried one by one."""
         matchers = self._matchers
         next_found = next(found, _ENDLESS)
         for number, block in enumerate(self._plain):
@@ -173,7 +173,7 @@ class RuleIndex:
             next_found = next(found, _ENDLESS)
 
     def _matcher(self, rank: int) -> Matcher:
-        if self._matchers_made >= _MATCHERS_MAX:
+        if self._matchers_made >= self._matchers_max:
             self._matchers[:] = [None] * len(self._matchers)
             self._matchers_made = 0
         made = self._matchers[rank] = matcher(self._patterns[rank])

@@ -63,7 +63,7 @@ def _given_by(sign: Signer, tool: ToolDeclaration, args: Mapping[str, Json]) -> 
 
 
 def _of_its_own(tool: str, signatures: Sequence[str]) -> tuple[str, ...]:
-    """What a tool's own signer gave: rules must have something to match, and people one line each to read."""
+    """Check what a tool's own signer gave: rules must have something to match, and people one line each to read."""
     if not 0 < len(signatures) <= SIGNATURES_MAX:
         raise ArgumentError(
             f"`{tool}` would touch {len(signatures)} things, not 1 to {SIGNATURES_MAX}",
@@ -83,7 +83,7 @@ def _service_of(name: str) -> str:
 
 
 def shown(signature: str) -> str:
-    """What views and messages show of a signature; a long one is cut and told apart by its hash."""
+    """Shorten a signature for views and messages; a long one is cut and told apart by its hash."""
     if len(signature) <= SHOWN_CHARS_MAX:
         return signature
     return f"{signature[:SHOWN_CHARS_MAX]}~sha256:{sha256_hex(signature.encode())}"
@@ -104,7 +104,7 @@ def _by_places(declaration: ToolDeclaration, args: Mapping[str, Json]) -> str:
 
 
 def places_of(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], str]:
-    """What a declared tool's arguments make of its signature, with the schema looked through once."""
+    """Make the signer of a declared tool from its schema, which is looked through once."""
     properties = declaration.input_schema.get("properties") or {}
     known = properties.keys()
     signed = [(name, _writer(declaration, name, properties[name])) for name in signed_arguments(declaration)]
@@ -154,7 +154,7 @@ def signer(declaration: ToolDeclaration) -> Callable[[Mapping[str, Json]], tuple
 
 
 def _writer(declaration: ToolDeclaration, name: str, schema: Json) -> Callable[[str, Json], str]:
-    """How the argument of that name is written in its place."""
+    """Choose how the argument of that name is written in its place."""
     if declaration.kind_of(name) is ArgumentKind.IDENTIFIER:
         return identifier
     text_only = isinstance(schema, Mapping) and schema.get("type") == "string"

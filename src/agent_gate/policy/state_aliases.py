@@ -19,12 +19,12 @@ EVERY_STATE = ("state.get()", f"{_READ}({_WIDE_END}")
 
 
 def is_wide(alias: str) -> bool:
-    """Whether it stands for every path below one, because there were too many to name."""
+    """Tell whether it stands for every path below one, because there were too many to name."""
     return alias.endswith(_WIDE_END)
 
 
 def beginning_of(alias: str) -> str:
-    """What all names begin with that a wide alias stands for."""
+    """Return what all names begin with that a wide alias stands for."""
     return alias[: -len(_WIDE_END) + 1]
 
 
@@ -33,7 +33,7 @@ def is_read(alias: str) -> bool:
 
 
 def aliases_of_get(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
-    """What lies below the path; the path itself is in the signature."""
+    """Name what lies below the path; the path itself is in the signature."""
     place = place_of(args.get("path", ""))
     if not isinstance(value_at(state, place), dict | list):  # most reads are of one value
         return ()
@@ -71,7 +71,7 @@ def aliases_of_patch(args: Mapping[str, Json], state: Json) -> tuple[str, ...]:
 
 
 def _aliases_of_reading(places: Sequence[Place], state: Json) -> tuple[str, ...]:
-    """What a patch copies, moves or compares, its outcome tells, and whatever that holds."""
+    """Name what a patch copies, moves or compares, which its outcome tells, and whatever that holds."""
     held = chain.from_iterable(_held(state, place) for place in places)
     return _aliases(places, held, _common(places), _READ, STATE_READ_PATHS_MAX)
 

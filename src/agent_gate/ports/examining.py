@@ -35,7 +35,7 @@ class Anchored(Struct, frozen=True):
 
 
 class EntryPlace(Struct, frozen=True):
-    """Where an entry stands: in the order of writing, and in its chain."""
+    """The place of an entry: in the order of writing, and in its chain."""
 
     id: int
     seq: int
@@ -163,7 +163,7 @@ class StoredTables(Protocol):
         ...
 
     def grant_status(self, grant: Grant) -> tuple[int, str | None] | None:
-        """How many uses are left and when it was revoked, as the entries say; None where nobody gave this grant."""
+        """Tell how many uses are left and when it was revoked, by the entries; None where nobody gave this grant."""
         ...
 
     def is_as_put(self, call_id: str) -> bool:
@@ -171,7 +171,7 @@ class StoredTables(Protocol):
         ...
 
     def answers(self, call_id: str, nonce: str, required: int) -> tuple[str | None, tuple[str, ...]]:
-        """How a question was answered and who agreed, as the entries say."""
+        """Tell how a question was answered and who agreed, as the entries say."""
         ...
 
     def snapshots_with_calls(self) -> Iterator[Row]:

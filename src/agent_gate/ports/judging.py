@@ -27,7 +27,7 @@ class HttpRequest:
     credentials: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Likewise, but never shown or stored in clear."""
     body_unseen: bool = False
-    """Whether a body follows that nobody could look at, so that nobody can agree to it."""
+    """True where a body follows that nobody could look at, so that nobody can agree to it."""
 
 
 @dataclass(frozen=True, slots=True)

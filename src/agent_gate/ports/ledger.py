@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LedgerFigures(Struct, frozen=True):
-    """How the writing goes, since this process opened the ledger."""
+    """Figures of the writing, since this process opened the ledger."""
 
     commits: int
     """Transactions, each with one fsync."""
@@ -57,7 +57,7 @@ class Append(Protocol):
 
     @property
     def storage(self) -> Storage:
-        """Where it is kept: looking back opens readers there, beside the writer."""
+        """The storage that it is kept in: looking back opens readers there, beside the writer."""
         ...
 
     def figures(self) -> LedgerFigures: ...
@@ -124,7 +124,7 @@ class Calls(Protocol):
     async def used(self, project: str, charge: Charge) -> float: ...
 
     async def denied_since(self, project: str, signature: str, since: float) -> bool:
-        """Whether a person said no to this signature after that moment."""
+        """Tell whether a person said no to this signature after that moment."""
         ...
 
     async def last_policy_hash(self) -> str | None: ...
@@ -152,7 +152,7 @@ class Questions(Protocol):
         ...
 
     async def is_as_put(self, call_id: str) -> bool:
-        """Whether the question about a call still is the one that its entry says was put."""
+        """Tell whether the question about a call still is the one that its entry says was put."""
         ...
 
     async def abandoned_by(self, call_id: str) -> str | None:
@@ -238,7 +238,7 @@ class TablesOfServices(Protocol):
         ...
 
     async def steps_taken(self, service: str) -> int:
-        """How many of the steps to a service's tables were taken here."""
+        """Tell how many of the steps to a service's tables were taken here."""
         ...
 
 

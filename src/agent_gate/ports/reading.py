@@ -26,7 +26,7 @@ class NoLedgerError(StorageError):
 
 
 class EntryFilter(Struct, frozen=True):
-    """Which entries are wanted; each field that is given narrows the choice."""
+    """A choice of entries; each field that is given narrows it."""
 
     project: str | None = None
     run_id: str | None = None
@@ -180,7 +180,7 @@ class PastStatesOf(Protocol):
 
 
 class OpenMatters(Protocol):
-    """What is not settled yet, and what waits for somebody."""
+    """Reads of what is not settled yet, and of what waits for somebody."""
 
     def open_questions(
         self, by: Clock | float, *, agent: str | None = None, limit: int | None = None, brief_chars: int | None = None
@@ -199,7 +199,7 @@ class OpenMatters(Protocol):
         ...
 
     def resolution(self, call_id: str) -> str | None:
-        """How a question ended whose call has no outcome yet."""
+        """Find how a question ended whose call has no outcome yet."""
         ...
 
     def is_open(self, id: str) -> bool:
@@ -218,7 +218,7 @@ class OpenMatters(Protocol):
 
 
 class StoredValues(Protocol):
-    """What is kept for the owner and for services."""
+    """Reads of what is kept for the owner and for services."""
 
     def contact(self, key: str) -> bytes | None:
         """The sealed value that the owner gave under this key."""
@@ -229,7 +229,7 @@ class StoredValues(Protocol):
         ...
 
     def count_old_rows(self, before: str) -> int:
-        """How many rows of services, which say from when they are, are from before a moment."""
+        """Count the rows of services, which say from when they are, from before a moment."""
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports.tools import RegisteredTool
@@ -13,7 +13,7 @@ Offered: TypeAlias = ToolDeclaration | Callable[..., Any] | RegisteredTool
 
 
 class ServiceHandler(Protocol):
-    """What the core-engine document asks of a service."""
+    """A service as the core-engine document asks for it."""
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json: ...
 
@@ -42,3 +42,20 @@ class Service(ServiceHandler, Protocol):
     def tools(self) -> Sequence[Offered]: ...
 
     async def start(self) -> None: ...
+
+
+class Introduction(NamedTuple):
+    """The line with which a service introduces itself to whoever starts a server."""
+
+    label: str
+    """One word, under which `--json` has the fields."""
+    text: str
+    fields: Mapping[str, Json]
+
+
+@runtime_checkable
+class Introduced(Protocol):
+    """A service that has something to say of itself once it has started, such as what it is connected to."""
+
+    @property
+    def introduction(self) -> Introduction: ...

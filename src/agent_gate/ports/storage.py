@@ -26,7 +26,7 @@ class Backup(Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """A backend is one package that fills this, and one line in `ledger/storage.py`."""
+    """A backend is one package that fills this, and one line each in `ledger/storage.py` and `ledger/reader.py`."""
 
     schema: str
     """The schema of this release."""
@@ -36,7 +36,7 @@ class Storage(Protocol):
 
     @property
     def directory(self) -> Path:
-        """Where keys are, and what commits to files leave until they are done."""
+        """The directory of the keys, and of what commits to files leave until they are done."""
         ...
 
     def open(self, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> Ledger:

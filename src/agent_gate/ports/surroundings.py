@@ -16,7 +16,7 @@ class Clock(Protocol):
 
     @property
     def boot(self) -> str:
-        """Which start of the machine they count from."""
+        """The start of the machine that they count from."""
         ...
 
 

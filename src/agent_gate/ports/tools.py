@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # 60 ms that who only reads the ledger does not pay
 
 @dataclass(frozen=True, slots=True)
 class NewState:
-    """What a pure tool returns: the state after it, and what to tell the agent."""
+    """The result of a pure tool: the state after it, and what to tell the agent."""
 
     state: Json
     message: str = ""
@@ -33,7 +33,7 @@ class NewState:
 
 
 class Moved(ToolError):
-    """What a call would touch is not what was bound: raised by `keep` to have it bound again, by `act` to end it."""
+    """Things are not as they were bound: raised by `keep` to have the call bound again, by `act` to end it."""
 
     default_code = 2006
 
@@ -50,10 +50,10 @@ As a preview it tells what the act would come to, and leaves the world as it is;
 
 @dataclass(frozen=True, slots=True)
 class FinishedCommit:
-    """How a commit to files that a process left half-way has ended."""
+    """The end of a commit to files that a process left half-way."""
 
     made: bool
-    """Whether all of it is there; otherwise nothing of it is, but for `in_doubt`."""
+    """True where all of it is there; otherwise nothing of it is, but for `in_doubt`."""
     in_doubt: tuple[str, ...] = ()
     """Paths that somebody else changed meanwhile."""
 
@@ -78,21 +78,21 @@ class WithRows(Struct, frozen=True):
 
 @runtime_checkable
 class Proposal(Protocol):
-    """What an act made ready and has not done: a command's writes, which wait in layers until they are judged."""
+    """An act that was made ready and not done: a command's writes, which wait in layers until they are judged."""
 
     @property
     def result(self) -> Json:
-        """What the tool tells besides."""
+        """Data that the tool tells besides."""
         ...
 
     @property
     def problem(self) -> Problem | None:
-        """Why it cannot be done, whatever is judged of it."""
+        """Reason why it cannot be done, whatever is judged of it."""
         ...
 
     @property
     def failure(self) -> Problem | None:
-        """Why the call has failed though what is proposed may count: the command itself said so."""
+        """Reason why the call has failed though what is proposed may count: the command itself said so."""
         ...
 
     @property
@@ -128,23 +128,23 @@ class Proposal(Protocol):
 
 
 class Binding(Struct, frozen=True):
-    """What a tool's own binder found: the names that rules match, and the things that will be touched."""
+    """The findings of a tool's own binder: the names that rules match, and the things that will be touched."""
 
     signatures: tuple[str, ...]
     resources: Mapping[str, Json] = msgspec.field(default_factory=dict)
     act: Act | None = None
     transition: Transition | None = None
-    """Where what is to be done depends on what was found; otherwise the tool's own way holds."""
+    """Given where what is to be done depends on what was found; otherwise the tool's own holds."""
     release: Callable[[], None] | None = None
     """Gives back what is held between bind and perform, such as a descriptor."""
     found: Mapping[str, Json] = msgspec.field(default_factory=dict)
-    """What judging needs to know of those things but an approval does not rest on, such as a file's size."""
+    """Facts of those things that judging needs but an approval does not rest on, such as a file's size."""
     keep: Keep | None = None
     preview: Act | None = None
     proposes: bool = False
-    """Whether the act only makes a proposal: while it runs, nothing is done that counts."""
+    """True where the act only makes a proposal: while it runs, nothing is done that counts."""
     copies: bool = False
-    """Whether the preview does on a copy what the act would do, so that later steps of a simulation find it."""
+    """True where the preview does on a copy what the act would do, so that later steps of a simulation find it."""
     aliases: tuple[str, ...] = ()
     """Other names of what would be done: deny and ask rules see them, allow rules and grants do not."""
     changes: Callable[[Json], tuple[str, ...]] | None = None
@@ -174,7 +174,7 @@ class Recorded:
 
     @property
     def is_in_effect(self) -> bool:
-        """Whether, after it, stands what the tool's own call did; otherwise that is undone."""
+        """True where, after it, stands what the tool's own call did; otherwise that is undone."""
         return self.undoes is None or not self.undoes.is_in_effect
 
 
@@ -195,7 +195,7 @@ class RegisteredTool:
     declaration: ToolDeclaration
     service: str
     validate: Callable[[Json], str | None]
-    """What is wrong with the arguments, or None."""
+    """Find what is wrong with the arguments, or None."""
     sign: Callable[[Mapping[str, Json]], tuple[str, ...]]
     """The call's signatures, where no binder of the tool's own finds them."""
     act: Callable[[BoundCall], Awaitable[Json]] | None = None
@@ -205,12 +205,12 @@ class RegisteredTool:
     transition: Transition | None = None
     """Effect `none`: pure, on copies."""
     is_brief: bool = False
-    """Whether its transition takes time by the size of arguments and state alone: small ones need no thread.
+    """True where its transition takes time by the size of arguments and state alone: small ones need no thread.
 
     It also leaves what it is given as it is, and may give back parts of it: it needs no copy.
     """
     only_looks: bool = False
-    """Whether its transition always gives back the state that it was given."""
+    """True where its transition always gives back the state that it was given."""
     bind: Bind | None = None
     """For tools whose signature is more than their arguments; it may ask the judge before it looks further."""
     post_execution: Callable[[dict[str, Json]], Awaitable[Json]] | None = None
@@ -218,7 +218,7 @@ class RegisteredTool:
     normalise: Callable[[Mapping[str, Json]], Mapping[str, Json]] | None = None
     """One spelling for each meaning, before anything else sees the arguments; ToolError where they have none."""
     reverts: bool = False
-    """Whether its success undoes something: then a `reverted` entry says what."""
+    """True where its success undoes something: then a `reverted` entry says what."""
     undo: Callable[[Recorded, Judge], Awaitable[Binding]] | None = None
     """Binds the undoing of an earlier call of this tool that was performed: what it would touch, and how."""
     nulls_absent: frozenset[str] = frozenset()
@@ -253,7 +253,7 @@ class Prepared(Struct, frozen=True):
     keep: Keep | None = None
     preview: Act | None = None
     needs_state: bool = False
-    """Whether the verdict may rest on the project's state."""
+    """True where the verdict may rest on the project's state."""
     proposes: bool = False
     copies: bool = False
     state: ProjectState = ProjectState(0, None)

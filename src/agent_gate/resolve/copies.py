@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from agent_gate.model.errors import ToolError
+from agent_gate.model.limits import SIMULATED_FILES_MAX
 from agent_gate.resolve.commit.change import Change
 from agent_gate.resolve.following import followed
 from agent_gate.resolve.scratch import Scratch
@@ -16,7 +17,6 @@ from agent_gate.resolve.trees import remove_tree
 
 _OPAQUE = "user.overlay.opaque"
 _FILE_MODE, _DIRECTORY_MODE = 0o644, 0o755
-_ENTRIES_MAX = 100_000
 
 
 class Copies:
@@ -25,7 +25,8 @@ class Copies:
     A name that is gone is a device 0:0; a directory that hides the one below it is marked as opaque.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, entries_max: int = SIMULATED_FILES_MAX) -> None:
+        self._entries_max = entries_max
         self._scratch: Scratch | None = None
         self._top = ""
 
@@ -105,12 +106,12 @@ class Copies:
 
         ToolError where there is more than can be looked at: what is not looked at would be shown unjudged.
         """
-        waiting, left = [""] if self._top else [], _ENTRIES_MAX
+        waiting, left = [""] if self._top else [], self._entries_max
         for folder in waiting:
             for entry in sorted(os.scandir(f"{self._top}{folder}"), key=lambda entry: entry.name):
                 left -= 1
                 if left < 0:
-                    detail = f"a simulation carries at most {_ENTRIES_MAX} files from step to step"
+                    detail = f"a simulation carries at most {self._entries_max} files from step to step"
                     raise ToolError(detail, code=2006, suggestion="simulate fewer steps at once")
                 status = entry.stat(follow_symlinks=False)
                 path = f"{folder}/{entry.name}"

@@ -6,20 +6,20 @@ import os
 import time
 from collections.abc import Callable
 
+from agent_gate.model.limits import OWN_FILES_FRESH_S
 from agent_gate.policy.guards.surroundings import covering
 from agent_gate.resolve.own_files import OwnFiles
 from agent_gate.resolve.own_nearby import NAMES, kind_of_text
 from agent_gate.resolve.ownership import Own
 
-FRESH_S = 1.0
-"""Age that a finding may have."""
-
 
 class OwnWatch(OwnFiles):
-    def __init__(self, find: Callable[[], Own] = Own, working_dir: str = "") -> None:
-        """`find` looks for them; what it says is used for a while."""
+    def __init__(
+        self, find: Callable[[], Own] = Own, working_dir: str = "", fresh_s: float = OWN_FILES_FRESH_S
+    ) -> None:
+        """`find` looks for them; what it says is used for so long."""
         super().__init__(())
-        self._find, self._working_dir = find, working_dir
+        self._find, self._working_dir, self._fresh_s = find, working_dir, fresh_s
         self._own = Own()
         self._kinds: dict[str, str] = {}
         self._found_at = float("-inf")
@@ -62,5 +62,5 @@ class OwnWatch(OwnFiles):
         return super().any_linked()
 
     def _refresh(self) -> None:
-        if time.monotonic() - self._found_at > FRESH_S:
+        if time.monotonic() - self._found_at > self._fresh_s:
             self.look()

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from agent_gate.model.limits import OWN_FILES_FRESH_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards import Surroundings
@@ -29,11 +30,12 @@ class Workspace:
         policy: PolicySource,
         secret_files: Sequence[str | Path] = (),
         protected_files: Sequence[str | Path] = (),
+        fresh_s: float = OWN_FILES_FRESH_S,
     ) -> None:
         self.working_dir = working_dir
         named = (policy,) if isinstance(policy, str | Path) else ()
         self._start = Start.of(working_dir, [db], secret_files, [*named, *protected_files])
-        self._own = OwnWatch(partial(find_own, self._start), working_dir)
+        self._own = OwnWatch(partial(find_own, self._start), working_dir, fresh_s)
 
     def judge(self, policy: Policy) -> Judge:
         """Knows the gate's own files as of now; those that come later are found when a path is resolved."""

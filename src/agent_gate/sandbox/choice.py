@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from agent_gate.model.errors import GateError, ToolError
 from agent_gate.sandbox import seccomp
@@ -23,6 +23,7 @@ from agent_gate.sandbox.running import run
 from agent_gate.sandbox.scratch import ScratchPlaces
 from agent_gate.sandbox.supervised import Sandlock, Unconfined
 
+Bubblewraps: TypeAlias = Callable[[], Iterable[str]]
 _TRIAL = Limits(timeout_s=10, output_bytes=65_536, file_bytes=1_048_576, memory_bytes=268_435_456, processes=16)
 
 
@@ -50,7 +51,9 @@ class Offer:
 class Choice:
     """The sandboxes of this machine, tried once."""
 
-    def __init__(self) -> None:
+    def __init__(self, bubblewraps: Bubblewraps = candidates) -> None:
+        """`bubblewraps` finds the programs of that name, by default those of this machine."""
+        self._bubblewraps = bubblewraps
         self._best: Sandbox | None = None
         self._tried = False
         self._trying = asyncio.Lock()
@@ -79,32 +82,32 @@ class Choice:
             return Unconfined()
         async with self._trying:
             if not self._tried:
-                self._best = await _first_that_works()
+                self._best = await _first_that_works(self._bubblewraps)
                 self._tried = True
         return self._best
 
 
-async def _first_that_works() -> Sandbox | None:
-    for offer in _offers():
+async def _first_that_works(bubblewraps: Bubblewraps) -> Sandbox | None:
+    for offer in _offers(bubblewraps):
         tried = await _try(offer)
         if tried.works:
             return tried.sandbox
     return None
 
 
-async def probe() -> list[Offer]:
-    """The sandboxes that this machine offers for `shell.run`, each tried."""
-    offers = [await _try(offer) for offer in _offers()]
+async def probe(bubblewraps: Bubblewraps = candidates) -> list[Offer]:
+    """Try each sandbox that this machine offers for `shell.run`."""
+    offers = [await _try(offer) for offer in _offers(bubblewraps)]
     return [*offers, await _layers(offers), _process_bound()]
 
 
-def _offers() -> Iterator[Offer]:
+def _offers(bubblewraps: Bubblewraps) -> Iterator[Offer]:
     """Those that are worth a try, and those whose want is plain."""
     if sys.platform != "linux" or not seccomp.is_supported():
         yield Offer("sandbox", False, f"nothing for {sys.platform} on this machine", "shell.run needs Linux")
         return
     found = False
-    for bwrap in sorted(candidates(), key=lambda bwrap: "--overlay" not in options_of(bwrap)):
+    for bwrap in sorted(bubblewraps(), key=lambda bwrap: "--overlay" not in options_of(bwrap)):
         found = True
         missing = [option for option in NEEDED if option not in options_of(bwrap)]
         if missing:

@@ -16,7 +16,7 @@ from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.visible import visible
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Recorded, RegisteredTool
+from agent_gate.ports.tools import Binding, Recorded, RegisteredTool
 from agent_gate.resolve import files
 from agent_gate.resolve.copied_paths import CopiedPaths
 from agent_gate.resolve.copies import Copies
@@ -163,7 +163,7 @@ def _described(
 
 
 def _own_with(resolver: PathResolver, target: Target, data: bytes, *, append: bool) -> str:
-    """Whether the file is, or by this content would be, one of the gate's own."""
+    """Tell whether the file is, or by this content would be, one of the gate's own."""
 
     def content() -> bytes:
         before = start_of(target.path, OWN_TEXT_BYTES_MAX + 1) if append else b""
@@ -199,7 +199,7 @@ def _read(target: Target, bytes_max: int, encoding: str) -> Json:
 
 
 def _undoing(call: Recorded) -> Undoing:
-    """What is to be done to the file, from what the ledger knows of the call."""
+    """Say what is to be done to the file, from what the ledger knows of the call."""
     if call.undoes is not None:
         return _undoing(call.undoes).inverse
     left = _content(call.args)

@@ -1,4 +1,4 @@
-"""What agents read of the gate's own record: earlier states, and leave to see what their own calls came to."""
+"""Reads of the gate's own record by agents: earlier states, and leave to see what their own calls came to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import PAGE_LIMIT
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import PastStates, RegisteredTool
+from agent_gate.ports.reading import PastStates
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.toolkit import make_registered_tool
 from agent_gate.tools.gate import GATE_READ
 from agent_gate.tools.state import PAST_STATE_TOOLS, STATE_AT, STATE_DIFF, STATE_HISTORY

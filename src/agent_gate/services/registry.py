@@ -9,7 +9,7 @@ from agent_gate.compat import TOOL_SERVICE_MAP, missing
 from agent_gate.model.errors import ConfigError, ExecutionError, Problem
 from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import ToolDeclaration
-from agent_gate.ports import RegisteredTool
+from agent_gate.ports.tools import RegisteredTool
 
 LOOK = "see the list of tools"
 

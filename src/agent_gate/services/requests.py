@@ -12,7 +12,8 @@ from agent_gate.model.redaction import HIDDEN
 from agent_gate.model.tool import Json
 from agent_gate.policy.declared import unregistered
 from agent_gate.policy.guards.urls import parse_url
-from agent_gate.ports import HttpRequest, RegisteredTool
+from agent_gate.ports.judging import HttpRequest
+from agent_gate.ports.tools import RegisteredTool
 
 NAME = "http.request"
 HTTP_REQUEST = replace(
@@ -20,7 +21,7 @@ HTTP_REQUEST = replace(
     sensitive=frozenset({"method", "url", "target", "query", "headers", "credentials", "body"}),
     secret=frozenset({"credentials"}),
 )
-"""What it does is known to whoever performs it: it is taken for an act, unless the policy declares otherwise."""
+"""Declaration of a request of others: an act, unless the policy says otherwise, for only its sender knows more."""
 UNSEEN = {"unseen": True}
 """In place of a body that follows the request and was not shown here."""
 

@@ -18,7 +18,8 @@ from agent_gate.model.taking_back import Drifted, taken_back
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.state_aliases import aliases_of_change
-from agent_gate.ports import Binding, Ledger, NewState, Recorded, RegisteredTool, Transition
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.tools import Binding, NewState, Recorded, RegisteredTool, Transition
 from agent_gate.toolkit import make_registered_tool
 from agent_gate.tools.gate import GATE_REVERT
 from agent_gate.tools.state import STATE_REVERT

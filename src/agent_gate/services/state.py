@@ -10,7 +10,7 @@ from agent_gate.policy import pointers
 from agent_gate.policy.documents import ABSENT, Place, child_of, place_of, value_at
 from agent_gate.policy.patches import patched
 from agent_gate.policy.pointers import with_pointer
-from agent_gate.ports import NewState, RegisteredTool
+from agent_gate.ports.tools import NewState, RegisteredTool
 from agent_gate.toolkit import make_registered_tool
 from agent_gate.tools.state import STATE_GET, STATE_TOOLS
 

@@ -70,6 +70,8 @@ class SimulatedHome(Household):
         """Every call that was carried out, the newest last."""
         self.memory: dict[str, dict[str, Json]] = {}
         """Attributes that a device remembers while it is off."""
+        self.auth_s = 10.0
+        """Seconds that one who connects has to say who they are."""
         self.lock_s, self.cover_s, self.slow_script_s = 0.0, 0.02, 12.0
         """Seconds that a lock turns, a cover moves, and `script.slow` takes."""
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 PENDING_MAX = 4_096
 """Messages that wait for one connection; one more, and it is dropped."""
-AUTH_S = 10.0
 NORMAL = 1000
 
 
@@ -77,7 +76,7 @@ class Session:
         version = self.home.version
         await self._say({"type": "auth_required", "ha_version": version})
         try:
-            async with asyncio.timeout(AUTH_S):
+            async with asyncio.timeout(self.home.auth_s):
                 message = orjson.loads(await self._socket.receive_text())
         except TimeoutError:
             self.abort()

@@ -1,4 +1,4 @@
-"""What authors of tools use: functions with a decorator, or classes, become something the gate can hold."""
+"""The kit for authors of tools: functions with a decorator, or classes, become something the gate can hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_gate.model.tool import GuardedBy, Reach, Section
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.guards import Guard, GuardContext
 from agent_gate.policy.layers import allow, ask, deny
-from agent_gate.ports import WithRows
+from agent_gate.ports.tools import WithRows
 from agent_gate.toolkit.classes import Tool, ToolContext, ToolOutput
 from agent_gate.toolkit.decorators import REGISTERED, current_call, tool, transition
 from agent_gate.toolkit.offered import registered_tool

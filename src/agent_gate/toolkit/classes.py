@@ -15,7 +15,7 @@ from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Effect, Json, Risk, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, RegisteredTool
+from agent_gate.ports.tools import Binding, RegisteredTool
 from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.threads import POOL
 
@@ -24,19 +24,19 @@ _ANYTHING: Mapping[str, Json] = {}
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Where a tool is called."""
+    """The surroundings in which a tool is called."""
 
     run_id: str | None
     """None for a call that belongs to no run."""
     policy: Policy
     """The one that the call was judged by."""
     working_dir: Path
-    """What relative paths are relative to."""
+    """The directory that relative paths are relative to."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """How it went: the data of a success, or the error in words."""
+    """The result: the data of a success, or the error in words."""
 
     success: bool
     data: Json = None

@@ -13,7 +13,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Effect, GuardedBy, Json, Reach, Risk, Signer, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, NewState, Recorded, RegisteredTool
+from agent_gate.ports.tools import Binding, NewState, Recorded, RegisteredTool
 from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.schemas import schema_of
 from agent_gate.toolkit.threads import POOL
@@ -191,7 +191,7 @@ def _first_line(function: Callable[..., Any]) -> str:
 
 
 def _caller(function: Callable[..., Any]) -> Callable[..., Awaitable[Json]]:
-    """What is async runs in the event loop; what is plain may block, and runs in the thread pool."""
+    """Choose where it runs: async in the event loop; what is plain may block, and runs in the thread pool."""
     if inspect.iscoroutinefunction(function):
         return function
 

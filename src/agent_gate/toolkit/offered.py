@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_gate.ports import RegisteredTool
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.toolkit.classes import Tool, registered_class
 from agent_gate.toolkit.decorators import registered_function
 

@@ -10,7 +10,7 @@ from agent_gate.model.schema import names_without_null, validator
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
 from agent_gate.policy.expression import ExpressionError, compile_expression
 from agent_gate.policy.signature import signer, validate_name
-from agent_gate.ports import RegisteredTool
+from agent_gate.ports.tools import RegisteredTool
 
 
 def make_registered_tool(declaration: ToolDeclaration, service: str, **ways: Any) -> RegisteredTool:

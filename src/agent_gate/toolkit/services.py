@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from importlib.metadata import entry_points
 from typing import Any, cast
 
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Act, Offered, RegisteredTool, Service, ToolProvider, Transition
+from agent_gate.ports.services import Offered, Service, ToolProvider
+from agent_gate.ports.tools import Act, RegisteredTool, Transition
+from agent_gate.system.entry_points import SERVICES, offers
 from agent_gate.toolkit.offered import registered_tool
 from agent_gate.toolkit.registered import make_registered_tool
 from agent_gate.toolkit.tables import refuse_rows_of_others
 
-GROUP = "agent_gate.services"
 _REQUIRED = ("tools", "execute")
 _OPTIONAL = ("name", "dependencies", "start", "health_check", "close")
 
@@ -64,9 +64,9 @@ def completed(service: ToolProvider | Service) -> Service:
 
 
 def installed() -> list[Service]:
-    """What other packages offer under the entry-point group; each names a class or function without arguments."""
+    """Load what other packages offer under the entry-point group; each names a class or function without arguments."""
     services: list[Service] = []
-    for point in entry_points(group=GROUP):
+    for point in offers(SERVICES):
         try:
             services.append(completed(point.load()()))
         except ConfigError:
@@ -96,7 +96,7 @@ def _registered(service: Service, offered: Offered) -> RegisteredTool:
 
 
 def declarations(service: ToolProvider) -> Iterator[ToolDeclaration]:
-    """What each tool of a service says of itself; the service need not be started."""
+    """List what each tool of a service says of itself; the service need not be started."""
     for offered in service.tools():
         yield offered if isinstance(offered, ToolDeclaration) else registered_tool(offered).declaration
 

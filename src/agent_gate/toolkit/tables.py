@@ -10,7 +10,9 @@ from agent_gate.model.errors import ConfigError, ToolError
 from agent_gate.model.service_tables import DropRows, MakeTables, PutRows, Row, ServiceTables, Value, why_refused
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Work
-from agent_gate.ports import Ledger, ToolProvider, WithRows
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import ToolProvider
+from agent_gate.ports.tools import WithRows
 
 
 class ServiceRows:
@@ -31,7 +33,7 @@ class ServiceRows:
         await self._commit(DropRows(self._tables[table], keys))
 
     def with_result(self, data: Json, table: str, *rows: Row) -> WithRows:
-        """What a tool returns to have rows written together with its result: both are kept, or neither is."""
+        """Make a result with rows that are written together with it: both are kept, or neither is."""
         return WithRows(data, (PutRows(self._tables[table], rows),))
 
     async def _commit(self, change: PutRows | DropRows) -> None:

@@ -44,14 +44,14 @@ class Checked:
     outcome: Outcome
     verdict: Verdict | None = None
     met: tuple[Met, ...] = ()
-    """What the rules see of the call: its signatures first, then its aliases."""
+    """The names that rules see of the call: its signatures first, then its aliases."""
     writes: str = ""
     """Of a command: what becomes of what it writes, as in the policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was found of a guarded call, without making it."""
+    """The findings on a guarded call, without making it."""
 
     signatures: tuple[str, ...]
     resources: Mapping[str, Json] = field(default_factory=dict)
@@ -76,7 +76,7 @@ def check_call(
     look: Callable[[Mapping[str, Json]], Looked] | None = None,
     offered: ToolDeclaration | None = None,
 ) -> Checked:
-    """What the gate would answer before acting; a tool that nobody offers here is judged by its name and arguments.
+    """Find what the gate would answer before acting; a tool that nobody offers here is judged by name and arguments.
 
     `offered` is its declaration, where it is one of an installed package.
     """

@@ -23,7 +23,7 @@ _NEUTRAL: Mapping[str, object] = {
     "hour": None,
     "weekday": None,
 }
-"""What conditions see of a call that is nothing but a tool and its arguments."""
+"""The environment of conditions on a call that is nothing but a tool and its arguments."""
 
 
 class PermissionEngine:

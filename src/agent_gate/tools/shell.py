@@ -32,7 +32,7 @@ def _mistake_in(rest: str) -> PatternMistake | None:
 
 
 def _guard(section: CommandGuard, context: GuardContext) -> Guard:
-    from agent_gate.policy.guards.commands import CommandRules  # noqa: PLC0415 -- what most policies do not need
+    from agent_gate.policy.guards.commands import CommandRules  # noqa: PLC0415 -- 14 ms that few policies need
 
     return CommandRules(section, context.files("fs.read"))
 
@@ -42,12 +42,11 @@ def _warnings(policy: Policy) -> Iterator[str]:
     section = policy.guards.shell_run
     if section is None or not section.allow_executables:
         return
-    from agent_gate.policy.guards.commands import is_named  # noqa: PLC0415 -- only where a policy lists programs
-    from agent_gate.policy.guards.programs import why_refused  # noqa: PLC0415
+    from agent_gate.policy.guards import commands, programs  # noqa: PLC0415 -- as above
 
     for name in section.allow_executables:
-        why = why_refused(name.rpartition("/")[2])
-        if why and not is_named(name, section.unchecked_executables):
+        why = programs.why_refused(name.rpartition("/")[2])
+        if why and not commands.is_named(name, section.unchecked_executables):
             asked = ", so that a person is asked" if section.otherwise == "ask" else ""
             yield (
                 f"allow_executables of shell.run: `{name}` is refused all the same: {why}; name it in"

@@ -27,11 +27,6 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield receiver
 
 
-@pytest.fixture(autouse=True)
-def _sums_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_gate.pipeline.refusal_counts.SUMMARY_INTERVAL_S", 0.005)
-
-
 @pytest.fixture
 async def hooked(tmp_path: Path, receiver: Receiver, clock: HandClock, acts: list[str]) -> AsyncIterator[Hooked]:
     async with a_hook(tmp_path, receiver, sender(acts), clock=clock) as hooked:

@@ -16,7 +16,7 @@ from agent_gate.config import load_config
 from agent_gate.doors.observe.logs import configure_logs, secrets_of
 from agent_gate.model.errors import ConfigError
 from tests.gates import sender, until
-from tests.webhooks import SECRET, Hooked, Receiver, a_hook, webhook_config
+from tests.webhooks import SECRET, Hooked, Receiver, a_hook
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -180,7 +180,9 @@ def test_other_urls_are_taken(tmp_path: Path, url: str) -> None:
     load_config(config_with(tmp_path, url))
 
 
-@pytest.mark.parametrize("secret", ["", "whsec_", "short", "whsec_c2hvcnQ=", "whsec_" + "é" * 32, SECRET + "\n", SECRET * 9])
+@pytest.mark.parametrize(
+    "secret", ["", "whsec_", "short", "whsec_c2hvcnQ=", "whsec_" + "é" * 32, SECRET + "\n", SECRET * 9]
+)
 def test_a_secret_that_is_none_is_refused(tmp_path: Path, secret: str) -> None:
     with pytest.raises(ConfigError, match=r"messenger\.webhook\.secret"):
         load_config(config_with(tmp_path, "https://example.com/", secret))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agent_gate.chain import timing
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.executor import Bounds
 from agent_gate.chain.instruction import SetHeader
@@ -16,22 +16,18 @@ from agent_gate.chain.policy import PASSED, PolicyResult, StatusCode
 from agent_gate.chain.prepared import PolicyRef
 from agent_gate.chain.turn import TURN
 from tests.gates import PATIENCE_S
-from tests.unit.chain.scripted import SOON, Script, Scripted, an_executor, asks_for, never, returns, run
+from tests.unit.chain.scripted import Script, Scripted, an_executor, asks_for, never, returns, run
 from tests.virtual_time import BACKEND, VirtualTimeLoop
 
 LATE = PolicyResult(instructions=(SetHeader("late", "x"),))
-PATIENT = Bounds(policy_timeout_s=60)
+PATIENT = Bounds(policy_timeout_s=60, grace_s=0.01)
+SOON = Bounds(policy_timeout_s=0.01, grace_s=0.01)
 
 
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, Any]]:
     """Whatever else the machine does meanwhile, a policy that answers at once is in time."""
     return BACKEND
-
-
-@pytest.fixture(autouse=True)
-def a_short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "CHAIN_GRACE_S", 0.01)
 
 
 async def returns_late(_: RequestContext) -> PolicyResult:
@@ -157,7 +153,7 @@ async def test_each_policy_has_its_own_time_though_there_is_one_timer() -> None:
         return PASSED
 
     policies = [(Scripted(f"p{number}", waits), "deny") for number in range(3)]
-    response = await run(*policies, bounds=Bounds(policy_timeout_s=0.7))
+    response = await run(*policies, bounds=replace(PATIENT, policy_timeout_s=0.7))
     assert response.passes
 
 
@@ -170,14 +166,12 @@ async def test_the_one_timer_is_set_anew_for_a_policy_that_began_later() -> None
         response = await run(
             (Scripted("first", waits), "continue"),
             (Scripted("second", never), "continue"),
-            bounds=Bounds(policy_timeout_s=0.05),
+            bounds=replace(PATIENT, policy_timeout_s=0.05),
         )
     assert response.failures[-1].policy_name == "second"
 
 
-async def test_the_time_to_tidy_up_of_one_policy_is_not_given_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "CHAIN_GRACE_S", 600.0)
-
+async def test_the_time_to_tidy_up_of_one_policy_is_not_given_to_the_next() -> None:
     async def tidies_up_slowly(_: RequestContext) -> PolicyResult:
         try:
             await asyncio.Event().wait()
@@ -187,7 +181,9 @@ async def test_the_time_to_tidy_up_of_one_policy_is_not_given_to_the_next(monkey
 
     async with asyncio.timeout(PATIENCE_S):
         response = await run(
-            (Scripted("first", tidies_up_slowly), "continue"), (Scripted("second", never), "continue"), bounds=SOON
+            (Scripted("first", tidies_up_slowly), "continue"),
+            (Scripted("second", never), "continue"),
+            bounds=replace(SOON, grace_s=600.0),
         )
     assert [failure.policy_name for failure in response.failures] == ["first", "second"]
 

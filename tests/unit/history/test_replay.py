@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from agent_gate.history.replay import Difference, NotRecomputed, replay_transitions
 from agent_gate.ledger.sqlite.reader import open_reader
-from agent_gate.ports import NewState, Transition
+from agent_gate.ports.tools import NewState, Transition
 from agent_gate.services.state import StateService
 from agent_gate.toolkit import registered_tool
 from tests.unit.history.made import ANNA, Made, count_up, erase, gate_at

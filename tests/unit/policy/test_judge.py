@@ -16,7 +16,7 @@ from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Requirement
 from agent_gate.pipeline.bind import Binder
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding
+from agent_gate.ports.tools import Binding
 from agent_gate.tools.state import STATE_GET
 from tests.unit.policy import random_policies
 from tests.unit.policy.judging import ALLOW, answers, bound_call, code, facts, judge_of, judged, tool

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent_gate.model.call import NO_USAGE, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.limit import CountedCall
-from agent_gate.model.policy import roles_that_include
+from agent_gate.model.roles import roles_that_include
 from agent_gate.model.tool import Json, Mode
 from agent_gate.model.verdict import Decision, Requirement
 from agent_gate.policy.limits import charges_for, counted, limits_set, outstanding, zone_of

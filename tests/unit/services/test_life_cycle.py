@@ -7,7 +7,8 @@ from typing import cast
 import pytest
 
 from agent_gate.model.errors import ToolError
-from agent_gate.ports import Ledger, Service
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import Service
 from agent_gate.services.approvals import ApprovalsService
 from agent_gate.services.contacts import ContactsService
 from agent_gate.services.revert import RevertService

@@ -9,7 +9,7 @@ import pytest
 from agent_gate.compat import TOOL_SERVICE_MAP, Executor
 from agent_gate.model.errors import ConfigError, ExecutionError, GateError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import RegisteredTool
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.toolkit import make_registered_tool, registered_tool
 from tests.gates import reader, sender

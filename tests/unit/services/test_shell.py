@@ -17,7 +17,7 @@ from agent_gate.model.errors import GateError
 from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding
+from agent_gate.ports.tools import Binding
 from agent_gate.resolve.workspace import Workspace
 from agent_gate.services.shell import ShellService, look
 from agent_gate.services.shell.proposal import FileProposal

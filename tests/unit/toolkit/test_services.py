@@ -163,7 +163,7 @@ async def test_a_service_without_tools_or_execute_is_told_at_start(tmp_path: Pat
 
 def test_a_package_whose_service_has_no_tools_is_told_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     point = SimpleNamespace(name="mute", value="mute:NoTools", load=lambda: NoTools)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [point])
+    monkeypatch.setattr(plugins, "offers", lambda group: [point])
     with pytest.raises(ConfigError, match="the service `mute` has no `tools`"):
         plugins.installed()
 

@@ -12,7 +12,7 @@ import pytest
 from agent_gate.model.call import Agent, BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import ArgumentKind, Effect, Json, Risk
-from agent_gate.ports import NewState
+from agent_gate.ports.tools import NewState
 from agent_gate.toolkit import BlockingPool, registered_tool, schema_of, tool, transition
 from tests.gates import PATIENCE_S, soon
 

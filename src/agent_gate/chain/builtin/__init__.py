@@ -15,7 +15,8 @@ from agent_gate.chain.builtin.jwt import Jwt
 from agent_gate.chain.builtin.rate_limit import RateLimit
 from agent_gate.chain.builtin.secret_scrub import SecretScrub
 from agent_gate.chain.policy import Policy
-from agent_gate.ports import Clock, RequestJudge
+from agent_gate.ports.judging import RequestJudge
+from agent_gate.ports.surroundings import Clock
 
 
 def builtin_policies(clock: Clock, judge: RequestJudge | None = None, fetch: Fetch = fetched) -> list[Policy[Any]]:

@@ -15,7 +15,7 @@ from agent_gate.chain.policy import PASSED, Policy, PolicyResult, denied, object
 from agent_gate.model.errors import GateError
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.urls import Url, parse_url
-from agent_gate.ports import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld, RequestJudge
 
 _METHOD = re.compile(r"[A-Z][A-Z-]{0,31}").fullmatch
 _AUTHORITY = re.compile(r"[^/?#@\\]+").fullmatch

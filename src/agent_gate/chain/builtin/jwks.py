@@ -26,7 +26,7 @@ from agent_gate.model.limits import (
     JWKS_TIMEOUT_S,
 )
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 from agent_gate.system.regular_files import read_regular
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from agent_gate.model.errors import GateError
 from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, JWT_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.urls import parse_url
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 ALGORITHMS = ("ES256", "HS256", "RS256")
 SOURCES_MAX = 64

@@ -16,7 +16,7 @@ from agent_gate.chain.policy import PASSED, Policy, PolicyResult, denied, object
 from agent_gate.model.codec import canonical
 from agent_gate.model.limits import RATE_KEYS_MAX, RATE_SWEEP_INTERVAL_S
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 _NS = 1_000_000_000
 

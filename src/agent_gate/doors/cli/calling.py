@@ -11,7 +11,7 @@ from typing import Any
 import agent_gate
 from agent_gate.config import load_policy
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
-from agent_gate.history.archive import open_archive
+from agent_gate.history.reader import open_reader
 from agent_gate.model.call import Agent
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.policy import Policy
@@ -24,7 +24,7 @@ def call_here(
 ) -> Outcome:
     policy, around = load_policy(policy_path), opened_with(config, policy_path)
     # A file of something else, or of another release, is refused before anything is made beside it.
-    open_archive(db).reader().close()
+    open_reader(db).close()
     return asyncio.run(_call(policy, around, db, tool, args, project))
 
 

@@ -10,7 +10,7 @@ import typer
 from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.ledgers import existing_database, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, Yes, commands, examples
-from agent_gate.doors.cli.terminal import must_mean_it, person_name
+from agent_gate.doors.cli.person import must_mean_it, person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.history.archive import open_archive
 from agent_gate.history.erase import Erased, erase_call

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from agent_gate.config.installed_tools import installed_tools
 from agent_gate.config.policy_file import load_policy, policy_from
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.model.codec import CodecError, canonical, parse
@@ -59,8 +60,6 @@ class Judges:
     @cached_property
     def installed_tools(self) -> Mapping[str, ToolDeclaration]:
         """Tools of other packages, whose own signatures and guards count here as well."""
-        from agent_gate.toolkit.services import installed_tools  # noqa: PLC0415 -- 10 ms that few checks need
-
         return installed_tools()
 
     def judge(self, policy: Mapping[str, Json] | None, working_dir: str = "") -> Judge:
@@ -78,7 +77,7 @@ class Judges:
 
     @cached_property
     def places(self) -> Places:
-        # For speed: a policy without guards is judged without a look at the world, in half the time.
+        # 6 ms, and a look at the world, without which a policy without guards is judged.
         from agent_gate.doors.cli.check_places import Places  # noqa: PLC0415
 
         return Places(self._path)

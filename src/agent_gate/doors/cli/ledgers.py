@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from agent_gate.history.archive import open_archive
+from agent_gate.history.reader import open_reader
 from agent_gate.model.errors import StorageError
+from agent_gate.ports.reading import Reader
 
 if TYPE_CHECKING:
-    from agent_gate.ports import Clock, Ids, Ledger
-    from agent_gate.ports.reading import Reader
+    from agent_gate.doors.cli.writing import Work
 
 Result = TypeVar("Result")
-Work: TypeAlias = "Callable[[Ledger, Clock, Ids], Awaitable[Result]]"
 
 
 def database_path(db: str) -> Path:
@@ -55,26 +54,13 @@ def existing_database(db: str) -> Path:
 
 @contextmanager
 def reading(db: str) -> Iterator[Reader]:
-    with closing(open_archive(existing_database(db)).reader()) as reader:
+    with closing(open_reader(existing_database(db))) as reader:
         yield reader
 
 
 def writing(db: str, work: Work[Result]) -> Result:
     """Do the work on the ledger that is there, and close it again."""
-    # Looking back does without them, which makes a third of the start of `list-runs`.
-    import asyncio  # noqa: PLC0415
+    # 60 ms (asyncio, cryptography and all that writes), half of a command that turns out to look back only.
+    from agent_gate.doors.cli.writing import do  # noqa: PLC0415
 
-    from agent_gate.system.clock import RandomIds, SystemClock  # noqa: PLC0415
-
-    archive = open_archive(existing_database(db))
-    archive.reader().close()  # a file of something else, or of another release, is refused before anything is made
-
-    async def do() -> Result:
-        clock, ids = SystemClock(), RandomIds()
-        ledger = archive.open(clock, ids)
-        try:
-            return await work(ledger, clock, ids)
-        finally:
-            await ledger.close()
-
-    return asyncio.run(do())
+    return do(existing_database(db), work)

@@ -14,7 +14,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledgers import existing_database, reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.cli.terminal import person_name
+from agent_gate.doors.cli.person import person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.history.contacts import list_contacts
 from agent_gate.model.visible import visible

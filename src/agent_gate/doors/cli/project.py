@@ -11,7 +11,7 @@ from agent_gate.doors.cli import screen
 from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledgers import reading, writing
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examples
-from agent_gate.doors.cli.terminal import person_name
+from agent_gate.doors.cli.person import person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.history.projects import Projects, list_projects
 from agent_gate.model.codec import CodecError, parse

@@ -24,7 +24,7 @@ from agent_gate.doors.cli.live import live
 from agent_gate.doors.cli.terminal import TerminalNotifier, may_answer
 from agent_gate.doors.codes import Exit, exit_of_outcome, exit_of_problem
 from agent_gate.gate.plans import BROKEN_OFF, RunResult
-from agent_gate.history.archive import open_archive
+from agent_gate.history.reader import open_reader
 from agent_gate.history.report import build_report
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
@@ -143,7 +143,7 @@ def _counted(result: RunResult) -> str:
 
 
 def _report(db: Path, run_id: str) -> dict[str, Any]:
-    with closing(open_archive(db).reader()) as reader:
+    with closing(open_reader(db)) as reader:
         return build_report(reader, run_id, time.time())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,11 +53,17 @@ def columns() -> int | None:
     """Return the width of the terminal; None where there is none, and a line may be as long as it is."""
     if not on_terminal(sys.stdout):
         return None
-    return shutil.get_terminal_size().columns
+    return _terminal_size().columns
 
 
 def rows() -> int:
-    return shutil.get_terminal_size().lines
+    return _terminal_size().lines
+
+
+def _terminal_size() -> os.terminal_size:
+    import shutil  # noqa: PLC0415 -- 2 ms (bz2, lzma) that output to a pipe does not need
+
+    return shutil.get_terminal_size()
 
 
 def has_colour(stream: TextIO | None) -> bool:

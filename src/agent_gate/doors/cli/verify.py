@@ -17,7 +17,8 @@ from agent_gate.history.replays import Replayed, replay_run
 from agent_gate.history.report import run_of
 from agent_gate.history.verify import verify as verify_ledger
 from agent_gate.model.visible import visible
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Ids
 from agent_gate.services.state import StateService
 from agent_gate.toolkit.services import installed, transitions_of
 

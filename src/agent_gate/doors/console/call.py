@@ -23,8 +23,8 @@ from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import drawn
-from agent_gate.ports import RegisteredTool
 from agent_gate.ports.reading import Reader
+from agent_gate.ports.tools import RegisteredTool
 
 _PLACE_DIGITS_MAX = 12
 

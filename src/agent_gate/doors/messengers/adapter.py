@@ -28,7 +28,7 @@ class Adapter(Channel, Protocol):
 
     @property
     def trouble(self) -> str:
-        """What is wrong, in one line, without any secret; empty where nothing is."""
+        """Say what is wrong, in one line, without any secret; empty where nothing is."""
         ...
 
     def attach(self, attached: Attached) -> None: ...

@@ -19,7 +19,7 @@ INCOMPLETE = "What cannot be shown in full cannot be approved here."
 @dataclass(frozen=True, slots=True)
 class Counted:
     unattended: str
-    """What comes of a yes where the process that holds the call is gone."""
+    """Outcome of a yes where the process that holds the call is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Given: TypeAlias = Counted | NotCounted | TurnedAway
 
 
 class Answers:
-    """Who answers is known in front of it, by the messenger; whether they may is checked behind it, by the gate."""
+    """The gate's side of answers: who answers the messenger has found out; whether they may, the gate checks."""
 
     def __init__(
         self,

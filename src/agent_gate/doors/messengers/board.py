@@ -32,9 +32,9 @@ class Shown:
     digest: str
     expires_at: float
     on: Mapping[str, Message]
-    """What each place shows."""
+    """The message at each place."""
     unattended: str = ""
-    """What they say of the process that holds the call, where that is gone."""
+    """Words in them on the process that holds the call, where that is gone."""
 
     @property
     def is_open(self) -> bool:
@@ -180,7 +180,7 @@ class Board:
             await self._forget(call_id)
 
     async def _close(self, call_id: str, now: Ended, places: Iterable[str] | None = None) -> None:
-        """What was closed is kept before anything else goes wrong: nobody is told the same twice."""
+        """Keep what was closed before anything else goes wrong: nobody is told the same twice."""
         before = self._shown[call_id].on if call_id in self._shown else {}
         for place, message in before.items():
             if message.state == now.headline or (places is not None and place not in places):
@@ -205,7 +205,7 @@ class Board:
         ]
 
     def _is_final(self, call_id: str, now: Ended) -> bool:
-        """What nobody holds is never recorded as expired; after a while, in real time, that is how it ended."""
+        """Tell whether it ended for good: what nobody holds is never recorded as expired, but is so after a while."""
         if now.recorded:
             return now.final
         seconds = asyncio.get_running_loop().time()

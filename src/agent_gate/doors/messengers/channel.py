@@ -19,7 +19,7 @@ class Message:
     reference: str = ""
     """By which the messenger finds it again; empty where it needs none, or does not know whether it arrived."""
     state: str = SHOW_ANEW
-    """What it says, as far as that can change."""
+    """Its text, as far as that can change."""
     about: str = ""
     """The text of the call, for the time after its end; kept in memory only, after a restart one line stands for it."""
 

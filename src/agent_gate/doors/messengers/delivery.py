@@ -20,7 +20,7 @@ class Undelivered(Exception):
     """A message did not arrive and is to be tried again; says why in one line, without any secret."""
 
     retry_after_s: float | None = None
-    """Where the other side is there, and says when to go on."""
+    """Pause that the other side asks for, where it is there and says when to go on."""
 
 
 class Delivery:

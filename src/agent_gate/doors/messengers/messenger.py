@@ -12,7 +12,7 @@ from agent_gate.doors.messengers.bounds import MessengerBounds
 from agent_gate.doors.messengers.delivery import Delivery
 from agent_gate.doors.messengers.question_watch import QuestionWatch
 from agent_gate.model.approval import Question
-from agent_gate.ports import Notifier
+from agent_gate.ports.watching import Notifier
 
 _BOUNDS = MessengerBounds()
 
@@ -53,7 +53,7 @@ class Messenger(Notifier):
         self._tasks = [asyncio.create_task(run) for run in runs]
 
     async def close(self) -> None:
-        """What is not said yet is said by the next process, and what people see stays there."""
+        """Stop; what is not said yet is said by the next process, and what people see stays there."""
         await self._delivery.settle()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
@@ -66,5 +66,5 @@ class Messenger(Notifier):
 
     @property
     def trouble(self) -> str:
-        """What is wrong, in one line; empty where nothing is."""
+        """Say what is wrong, in one line; empty where nothing is."""
         return self._adapter.trouble or self._delivery.trouble or self.board.trouble

@@ -26,7 +26,7 @@ ELSEWHERE = "the console, or `agent-gate pending`"
 class Rendered:
     text: str
     complete: bool
-    """Whether the whole call is in it; what is not shown in full cannot be approved here."""
+    """True where the whole call is in it; what is not shown in full cannot be approved here."""
     about: str = ""
     """The call without what only matters while the question is open."""
 
@@ -107,7 +107,7 @@ def _in_full(question: Question, units_max: int) -> Iterator[str | None]:
 
 
 def _in_short(question: Question) -> Iterator[str]:
-    """What fits always: short values in full, of long ones size and hash."""
+    """Show what always fits: short values in full, of long ones size and hash."""
     yield from _heading(question)
     yield "Will do:"
     for signature in question.signatures[:_CUT_SIGNATURES_MAX]:
@@ -160,7 +160,7 @@ def _mark(question: Question, name: str) -> str:
 
 
 def _kind(value: Json) -> str:
-    """What the same characters could also stand for, or how far down to read."""
+    """Note what the same characters could also stand for, or how far down to read."""
     if not isinstance(value, str):
         return " (JSON)"
     lines = value.count("\n") + 1

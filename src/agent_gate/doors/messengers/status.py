@@ -11,7 +11,8 @@ from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.moment import epoch
 from agent_gate.model.record import answered_at, answered_by, outcome_of
-from agent_gate.ports import Clock, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Open:
     question: Question
     approved_by: tuple[str, ...]
     unattended: str = ""
-    """What whoever answers has to know where the process that holds the call is gone."""
+    """Note for whoever answers, where the process that holds the call is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,13 @@ class Ended:
     about: str
     """One line of what was asked, for where nobody remembers the whole question."""
     final: bool
-    """Whether nothing more will be said of it: a call that was allowed still has to be performed."""
+    """True where nothing more will be said of it: a call that was allowed still has to be performed."""
     recorded: bool = True
-    """Where only the clock says so, an answer that was given in time may still be on its way into the ledger."""
+    """False where only the clock says so: an answer that was given in time may still be on its way into the ledger."""
     resolution: str = "expired"
     """`approved`, `denied`, `expired` or `withdrawn`."""
     by: tuple[str, ...] = ()
-    """Whose answers counted."""
+    """People whose answers counted."""
     at: float = 0.0
 
 

@@ -17,7 +17,9 @@ from agent_gate import __version__
 from agent_gate.model.errors import Problem
 from agent_gate.model.limits import METRIC_TOOLS_MAX
 from agent_gate.model.outcome import PENDING, Outcome
-from agent_gate.ports import Clock, LedgerFigures, Reached
+from agent_gate.ports.ledger import LedgerFigures
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.watching import Reached
 
 STAGES = ("admit", "bind", "decide", "hold", "perform", "settle")
 OTHER = "other"

@@ -11,7 +11,8 @@ from opentelemetry.trace import ProxyTracerProvider, StatusCode, Tracer
 from agent_gate import __version__
 from agent_gate.model.errors import Problem
 from agent_gate.model.outcome import Outcome, Status
-from agent_gate.ports import Clock, Observer, Reached
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.watching import Observer, Reached
 
 
 class Spans:

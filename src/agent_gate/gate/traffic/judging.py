@@ -35,7 +35,8 @@ from agent_gate.model.work import Change, Work
 from agent_gate.pipeline.admit import Admitted, Rejected, closed_problem
 from agent_gate.pipeline.hold import Inquiry, Resolution
 from agent_gate.policy.limits import no_room, outstanding
-from agent_gate.ports import HttpRequest, Judged, Prepared, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.ports.tools import Judged, Prepared
 from agent_gate.services.registry import ToolRegistry
 from agent_gate.services.requests import NAME, UNSEEN, request_tool, wish_of
 

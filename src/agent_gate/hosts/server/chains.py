@@ -10,7 +10,7 @@ from agent_gate.chain.configured import API, ConfiguredChain, configured, refs_o
 from agent_gate.chain.executor import Bounds, Executor
 from agent_gate.config import Config
 from agent_gate.model.limits import BLOCKING_THREADS_MAX
-from agent_gate.ports import RequestJudge
+from agent_gate.ports.judging import RequestJudge
 from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import BlockingPool
 
@@ -33,7 +33,7 @@ class Chains:
         if self._config.policy_agent is None:
             yield None
             return
-        # A third of a second that servers without one need not pay.
+        # 200 ms (gRPC) that servers without one need not pay.
         from agent_gate.doors.policy_agent import serving  # noqa: PLC0415
 
         async with serving(self._config, self._registry, self._executor) as path:

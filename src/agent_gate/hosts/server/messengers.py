@@ -10,8 +10,10 @@ from agent_gate.config import Config, MessengerConfig
 from agent_gate.doors.context import ServerContext
 from agent_gate.doors.messengers.adapter import Adapter
 from agent_gate.doors.messengers.messenger import Messenger
+from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter
+from agent_gate.doors.messengers.webhook.adapter import WebhookAdapter
 from agent_gate.model.approval import Question
-from agent_gate.ports import Notifier
+from agent_gate.ports.watching import Notifier
 
 
 class Messengers(Notifier):
@@ -47,7 +49,7 @@ def messengers_of(config: Config) -> Messengers | None:
         found[f"messenger:{one.type}" if several else "messenger"] = Messenger(_adapter_of(one))
     home = config.services.homeassistant
     if home is not None and home.approvals:
-        # Its libraries take a tenth of a second, which only those pay who have a home.
+        # 100 ms, which only those pay who have a home.
         from agent_gate.doors.messengers.phones.adapter import PhonesAdapter  # noqa: PLC0415
 
         found["home_assistant approvals"] = Messenger(PhonesAdapter(home))
@@ -55,13 +57,8 @@ def messengers_of(config: Config) -> Messengers | None:
 
 
 def _adapter_of(settings: MessengerConfig) -> Adapter:
-    """Each is loaded only where people are asked that way: its library may be large, or not installed."""
     if settings.webhook is not None:
-        from agent_gate.doors.messengers.webhook.adapter import WebhookAdapter  # noqa: PLC0415
-
         return WebhookAdapter(settings.webhook)
-    from agent_gate.doors.messengers.telegram.adapter import TelegramAdapter  # noqa: PLC0415
-
     assert settings.telegram is not None, "the configuration was checked"
     return TelegramAdapter(settings.telegram)
 

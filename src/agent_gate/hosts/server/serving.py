@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from socket import socket
-from typing import TYPE_CHECKING
+from typing import Any
 
 from agent_gate.doors.context import ServerContext
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.observe import Observation
 from agent_gate.gate.approvals import Approvals
-from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
 from agent_gate.gate.traffic import Traffic
 from agent_gate.hosts import process
@@ -27,9 +26,7 @@ from agent_gate.hosts.server.messengers import messengers_of
 from agent_gate.hosts.server.sockets import Server
 from agent_gate.hosts.server.starting import Settings, bound_socket
 from agent_gate.model.limits import DRAIN_S
-
-if TYPE_CHECKING:
-    from agent_gate.services.home_assistant.health import HomeHealth
+from agent_gate.ports.services import Introduced, Service
 
 
 def run(settings: Settings, tell: Tell, log_level: str = "warning") -> None:
@@ -45,7 +42,7 @@ async def _serve(settings: Settings, listener: socket, here: Process) -> None:
         taken = await context.mailbox.take_over_held(context.identities.agents)
         server = Server(build_app(context, observation), settings.tls)
         serving = asyncio.create_task(server.serve([listener]))
-        _announce(here.tell, settings, listener, taken, _homes(context.gate))
+        _announce(here.tell, settings, listener, taken, context.gate.services)
         ended = asyncio.create_task(here.ended.wait())
         look_for_garbage_less_often()
         async with observation.watching(), tidying():
@@ -89,23 +86,18 @@ async def _context(settings: Settings, here: Process) -> AsyncIterator[ServerCon
         stack.callback(context.close)
         if messengers is not None:
             await stack.enter_async_context(messengers.at_work(context))
-        approvals = await stack.enter_async_context(Traffic(gate, identities.agents))
+        traffic = await stack.enter_async_context(Traffic(gate, identities.agents))
         if config.chains or config.policy_agent:
-            chains = Chains(config, approvals)
+            chains = Chains(config, traffic)
             context.api_chain = chains.api()
             await stack.enter_async_context(chains.policy_agent())
         yield context
 
 
-def _homes(gate: Gate) -> list[HomeHealth]:
-    """Of which there is one at most; its service is not known here, because its libraries take time to load."""
-    return [service.health for service in gate.services if hasattr(service, "health")]
-
-
-def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, homes: Sequence[HomeHealth]) -> None:
+def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, services: Sequence[Service]) -> None:
     host, port = settings.config.gateway.host, listener.getsockname()[1]
     secure, place = "s" if settings.tls else "", f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    fields = {
+    fields: dict[str, Any] = {
         "url": f"http{secure}://{place}",
         "console": f"http{secure}://{place}/console",
         "agents": f"ws{secure}://{place}/ws",
@@ -113,12 +105,12 @@ def _announce(tell: Tell, settings: Settings, listener: socket, taken: int, home
     }
     if settings.config.policy_agent:
         fields["policies"] = settings.config.policy_agent.socket_path
-    for home in homes:
-        fields["home"] = home.to_json()
+    introductions = [service.introduction for service in services if isinstance(service, Introduced)]
+    fields |= {one.label: one.fields for one in introductions}
     lines = [
         f"serving on {fields['url']}",
         f"  people  {fields['console']}  (with a token of `approvers` in {settings.configuration.path.name})",
-        *(f"  home    {home.told}" for home in homes),
+        *(f"  {one.label:<7} {one.text}" for one in introductions),
         f"  agents  {fields['agents']}",
         *([f"  proxies {fields['policies']}"] if "policies" in fields else []),
         *([f"  calls taken over from an earlier server: {taken}"] if taken else []),

@@ -81,7 +81,7 @@ class WebSocket(WebSocketsSansIOProtocol):
         self.close_timeout = self.config.bounds.goodbye_s
 
     def handle_connect(self, event: Request) -> None:
-        """Who has not said who they are gets little room, until the door says that they have."""
+        """Give little room to who has not said who they are, until the door says that they have."""
         super().handle_connect(event)
         if not self.close_sent:
             self.conn.max_message_size = STRANGERS_MESSAGE_BYTES_MAX

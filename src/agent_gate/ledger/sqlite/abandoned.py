@@ -17,13 +17,13 @@ from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.model.record import RESERVED_WINDOW
 from agent_gate.model.work import Change, LeaveResult, Release, Resolve, Unhold, Work
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 _PENDING = (
     "SELECT call_id, instance, project, agent_id, tool_name, expires_at, boot, ends_at, nonce, approvers_required"
     " FROM pending_requests WHERE question IS NOT NULL AND call_id NOT IN (SELECT id FROM open_work)"
 )
-"""What is being performed is a call in doubt, and no question any more."""
+"""Questions without those whose call is being performed: that is a call in doubt, and no question any more."""
 
 
 def abandoned_questions(
@@ -79,7 +79,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the entries that put the question say of the call."""
+    """The call, by the entries that put the question."""
 
     run_id: str | None
     request_id: str | None

@@ -75,20 +75,20 @@ def with_work(body: bytes, fields: Mapping[str, Any]) -> bytes:
 
 
 def counted(connection: sqlite3.Connection, project: str, scope: str) -> bool:
-    """Whether all that is counted under a scope is what the last entry that changed a count says."""
+    """Tell whether all that is counted under a scope is what the last entry that changed a count says."""
     body, total = connection.execute(LAST_TOTALS, (project, project, scope)).fetchone()
     told: Mapping[str, Any] = {} if body is None else orjson.loads(body).get("work", {}).get("totals", {})
     return scope.startswith(QUOTA) or body is None or abs(told.get(scope, 0.0) - total) <= COUNTING_ERROR_MAX
 
 
 def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:
-    """Whether entries say that a person gave this very grant, that none took it back, and that it is not used up."""
+    """Tell whether by the entries a person gave this very grant, none took it back, and it is not used up."""
     standing = status_of(connection, grant)
     return standing is not None and standing[1] is None and standing[0] >= grant.uses_left > 0
 
 
 def status_of(connection: sqlite3.Connection, grant: Grant) -> tuple[int, str | None] | None:
-    """How many uses are left and when it was revoked, as the entries say; None where nobody gave this grant."""
+    """Tell how many uses are left and when it was revoked, by the entries; None where nobody gave this grant."""
     given, revoked_at = False, None
     for entry in told(connection, OF_GRANT, grant.grant_id):
         if entry.status == "given":
@@ -106,7 +106,7 @@ def _is_told(grant: Grant, body: Mapping[str, Any]) -> bool:
 
 
 def is_as_put(connection: sqlite3.Connection, call_id: str) -> bool:
-    """Whether the question about a call still is the one that its entry says was put."""
+    """Tell whether the question about a call still is the one that its entry says was put."""
     row = connection.execute("SELECT question, nonce FROM pending_requests WHERE call_id = ?", (call_id,)).fetchone()
     if row is None or row[0] is None:
         return False
@@ -127,7 +127,7 @@ Answers = tuple[str | None, tuple[str, ...]]
 
 
 def answers(connection: sqlite3.Connection, call_id: str, nonce: str, required: int) -> Answers:
-    """How a question was answered and who agreed, as the entries say."""
+    """Tell how a question was answered and who agreed, as the entries say."""
     approvers: list[str] = []
     for entry in told(connection, OF_CALL, call_id, "answered"):
         if entry.body.get("nonce") != nonce:
@@ -141,7 +141,7 @@ def answers(connection: sqlite3.Connection, call_id: str, nonce: str, required: 
 
 
 def is_refusal(connection: sqlite3.Connection, project: str, signature: str, at: str, call_id: str | None) -> bool:
-    """Whether a person said no to this signature then."""
+    """Tell whether a person said no to this signature then."""
     return any(
         (entry.project, entry.status, entry.at) == (project, "denied", at)
         and signature in entry.body.get("signatures", ())
@@ -169,7 +169,7 @@ def _claimed_earlier(connection: sqlite3.Connection, agent_id: str, request_id: 
 
 
 def is_state(connection: sqlite3.Connection, project: str, version: int, snapshot_id: str, document: bytes) -> bool:
-    """Whether this document is the state that a call settled; of an erased call its name vouches for it."""
+    """Tell whether this document is the state that a call settled; of an erased call its name vouches for it."""
     row = connection.execute(
         "SELECT project, version, call_id, document FROM snapshots WHERE snapshot_id = ?", (snapshot_id,)
     ).fetchone()

@@ -1,4 +1,4 @@
-"""How an act ended whose process is gone: in doubt, or, where its writes were kept apart, known after all."""
+"""Ends of acts whose process is gone: in doubt, or, where their writes were kept apart, known after all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_gate.model.codec import sha256_hex
 from agent_gate.model.ending import WRITES_STAY
 from agent_gate.model.errors import Problem
 from agent_gate.model.record import undo_blob
-from agent_gate.ports import FinishCommit
+from agent_gate.ports.tools import FinishCommit
 
 _IN_DOUBT = Problem(
     2007, "the process ended before it could say how the act went", "look at the target itself", "perform"

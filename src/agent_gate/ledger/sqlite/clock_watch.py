@@ -11,7 +11,7 @@ from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.limits import CLOCK_JUMP_MIN_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.work import NoteClock, Work
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 
 MEASUREMENTS_MAX = 3
 """A process that is stopped between two looks at the clocks would see a jump that was none."""
@@ -26,7 +26,7 @@ class ClockWatch:
         self._offset_s = self._measured()
 
     def since_last_time(self, connection: sqlite3.Connection) -> list[Work]:
-        """What a ledger that is opened does not know yet: jumps while nobody looked."""
+        """Find what a ledger that is opened does not know yet: jumps while nobody looked."""
         known_s = known_offset(connection, self._clock.boot)
         if known_s is None:
             return [self._noted(self._behind_the_record_s(connection))]
@@ -39,7 +39,7 @@ class ClockWatch:
         return min(0.0, self._clock.now() - epoch(row[0])) if row else 0.0
 
     def look(self) -> Work | None:
-        """What is to be written, where the clock was set since the last look."""
+        """Return what is to be written, where the clock was set since the last look."""
         if abs(self._clock.now() - self._clock.monotonic() - self._offset_s) < CLOCK_JUMP_MIN_S:
             return None
         before_s, self._offset_s = self._offset_s, self._measured()

@@ -14,11 +14,11 @@ OLDEST = (3, 38, 0)
 """The first SQLite with the JSON operators that the views use."""
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged file raises; the second where SQLite's own message quotes the damage."""
+"""Errors that a damaged file raises; the second where SQLite's own message quotes the damage."""
 
 
 class readable:
-    """What SQLite cannot read, or a value that it cannot hold, is a fault with a code."""
+    """A block in which what SQLite cannot read, or a value that it cannot hold, is a fault with a code."""
 
     def __enter__(self) -> None: ...
 
@@ -27,12 +27,12 @@ class readable:
             raise Unreadable(error) from error
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
     """A connection to a ledger, or to a file that is to become one."""
     pragmas = (
         ("query_only = ON",) if read_only else ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0")
     )
-    return _connect(path, "ro" if read_only else "rw", pragmas)
+    return _connect(path, "ro" if read_only else "rw", pragmas, busy_timeout_s)
 
 
 def connect_to_look(path: Path) -> sqlite3.Connection:
@@ -40,7 +40,9 @@ def connect_to_look(path: Path) -> sqlite3.Connection:
     return _connect(path, "rw", ("query_only = ON",))
 
 
-def _connect(path: Path, mode: str, pragmas: Sequence[str]) -> sqlite3.Connection:
+def _connect(
+    path: Path, mode: str, pragmas: Sequence[str], busy_timeout_s: float = BUSY_TIMEOUT_S
+) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < OLDEST:
         raise StorageError(
             f"Python is linked with SQLite {sqlite3.sqlite_version}",
@@ -52,7 +54,7 @@ def _connect(path: Path, mode: str, pragmas: Sequence[str]) -> sqlite3.Connectio
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
-            timeout=BUSY_TIMEOUT_S,
+            timeout=busy_timeout_s,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,

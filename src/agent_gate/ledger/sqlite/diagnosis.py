@@ -51,7 +51,7 @@ def diagnose(files: LedgerFiles) -> Iterator[Diagnosis]:
 
 
 def _deleted(files: LedgerFiles) -> Iterator[Diagnosis]:
-    """What runs still writes nowhere: it refuses every call until it is started again."""
+    """Tell of a deleted ledger: what runs still writes nowhere, and refuses every call until it is started again."""
     found = f"{files.db} is gone; its anchor {files.anchor.name} is not, so somebody deleted it"
     yield Diagnosis("database", FAIL, found, f"stop what runs on it, {BEGIN_ANEW}, and start again")
     if files.directory.is_dir():

@@ -68,7 +68,7 @@ class Group:
         self.snapshots: list[tuple[object, ...]] = []
         """States likewise."""
         self.wal_bytes = GROUP_WAL_BYTES
-        """What the group adds to the write-ahead log: about."""
+        """Bytes that the group adds to the write-ahead log: about."""
         self.moved: Heads = {}
         """The ends of the chains that were written."""
         self.claims: dict[tuple[str, str], tuple[str, str]] = {}

@@ -15,6 +15,7 @@ from agent_gate.compat import DocumentDatabase
 from agent_gate.ledger.anchor import AnchorKey
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite import backing, service_tables, side_tables
+from agent_gate.ledger.sqlite.bounds import DEFAULT_BOUNDS, LedgerBounds
 from agent_gate.ledger.sqlite.changes import counters
 from agent_gate.ledger.sqlite.clock_watch import ClockWatch
 from agent_gate.ledger.sqlite.connection import UNREADABLE, connect
@@ -54,7 +55,9 @@ from agent_gate.model.work import (
     SetStatus,
     Work,
 )
-from agent_gate.ports import Clock, FinishCommit, Ids, LedgerFigures, Turn
+from agent_gate.ports.ledger import LedgerFigures, Turn
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import FinishCommit
 
 Found = TypeVar("Found")
 
@@ -68,20 +71,27 @@ class SqliteLedger(DocumentDatabase):
     Short reads run on the caller's thread: on a local file they take microseconds and never wait for a writer.
     """
 
-    def __init__(self, path: Path | str, clock: Clock, ids: Ids, finish_commit: FinishCommit | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        clock: Clock,
+        ids: Ids,
+        finish_commit: FinishCommit | None = None,
+        bounds: LedgerBounds = DEFAULT_BOUNDS,
+    ) -> None:
         """`finish_commit` ends commits to files that a process left half-way; without it their calls stay open."""
         self.files = LedgerFiles(Path(path))
-        self.storage = SqliteStorage(self.files.db)
+        self.storage = SqliteStorage(self.files.db, bounds=bounds)
         self.instance = ids.new()
-        self.clock, self._ids, self._finish_commit = clock, ids, finish_commit
+        self.clock, self._ids, self._finish_commit, self._bounds = clock, ids, finish_commit, bounds
         self._live: set[str] = set()
         """Open work of this process that somebody here still works on."""
         self._statuses: dict[str, tuple[float, str]] = {}
         """Until when a project's status is taken from here, and the status."""
         self._effective: dict[str, tuple[float, str]] = {}
         """Likewise, with regard to the whole gate's."""
-        self._project_locks = ProjectLocks(self.files)
-        self._turns = Turns(self._project_locks, self._state)
+        self._project_locks = ProjectLocks(self.files, bounds.lock_wait_s)
+        self._turns = Turns(self._project_locks, self._state, bounds)
         self._clock_watch = ClockWatch(clock, ids.salt)
         self._closed = False
         with ExitStack() as opened:
@@ -95,29 +105,29 @@ class SqliteLedger(DocumentDatabase):
         self._writer.start()
 
     def _open(self, opened: ExitStack) -> None:
-        """What is opened before something fails is closed again."""
+        """Open all of it; what is opened before something fails is closed again."""
         refuse_what_is_not_ours(self.files.db)
         check_not_deleted(self.files)
         self.files.create()
-        self._writer_lock = WriterLock(self.files)
+        self._writer_lock = WriterLock(self.files, self._bounds.lock_wait_s)
         opened.callback(self._writer_lock.close)
         with self._writer_lock.held():
             upgrade(self.files.db)
             key = AnchorKey.of(self.files)
             self.files.read_or_make_secret()
-            self._reader = connect(self.files.db, read_only=True)
+            self._reader = connect(self.files.db, read_only=True, busy_timeout_s=self._bounds.busy_timeout_s)
             opened.callback(self._reader.close)
             self._states = States(self._reader)
             anchored = check_against_anchor(self._reader, self.files, key)
             self._instance_lock = InstanceLock(self.files, self.instance)
             opened.callback(self._instance_lock.release)
             self._writer = Writer(
-                self.files, key, self._writer_lock, self.instance, self.clock.now, on_reopen=self._owed_work
+                self.files, key, self._writer_lock, self.instance, self.clock.now, self._owed_work, self._bounds
             )
             opened.callback(self._writer.abandon)
             self._writer.anchor_what_is_missing(anchored)
             self._settle_the_past()
-        self._news = News(self._reader, self.clock.monotonic, self._look_at_clock)
+        self._news = News(self._reader, self.clock.monotonic, self._look_at_clock, self._bounds.answer_poll_s)
 
     def _settle_the_past(self) -> None:
         works = [*self._clock_watch.since_last_time(self._reader), *self._owed_work(self._reader)]
@@ -152,7 +162,7 @@ class SqliteLedger(DocumentDatabase):
     async def _noted(
         self, work: Work, noted: Sequence[Change], begun: Sequence[str], committing: Awaitable[Committed]
     ) -> Committed:
-        """What is begun lives from now on, and what is done no longer; an answer is news for who waits."""
+        """Note that what is begun lives from now on, and what is done no longer; an answer is news for who waits."""
         applied = False
         try:
             result = await committing
@@ -230,7 +240,7 @@ class SqliteLedger(DocumentDatabase):
         return self._look(undone, project, call_id)
 
     async def used(self, project: str, charge: Charge) -> float:
-        """What no entries add up to is no count: rather nothing passes."""
+        """Tell how much is used; what no entries add up to is no count: rather nothing passes."""
         if not self._look(backing.counted, project, charge.scope):
             raise StorageError(
                 f"the count `{charge.scope}` of project `{project}` is not what its entries add up to",
@@ -406,7 +416,7 @@ class SqliteLedger(DocumentDatabase):
             raise StorageError(f"the ledger cannot be read: {error}", code=5003) from error
 
     def _look(self, question: Callable[..., Found], *values: object) -> Found:
-        """What entries say to a question of `backing`'s."""
+        """Ask the entries a question of `backing`'s."""
         return self._ask(question, self._reader, *values)
 
     def _ask(self, question: Callable[..., Found], *values: object) -> Found:
@@ -427,6 +437,6 @@ def _id(change: Open | Close | QueueEffect | EndEffect) -> str:
 
 
 def _heard(noted: asyncio.Future[Committed]) -> None:
-    """What cannot be written now is for the work that follows to tell."""
+    """Ignore what cannot be written now: the work that follows will tell."""
     if not noted.cancelled():
         noted.exception()

@@ -40,13 +40,14 @@ os.register_at_fork(after_in_child=_let_go_in_fork)
 class WriterLock:
     """Held for every write, checkpoint and close, by whichever process: the linked SQLite may need it."""
 
-    def __init__(self, files: LedgerFiles) -> None:
+    def __init__(self, files: LedgerFiles, wait_s: float = LOCK_WAIT_S) -> None:
+        self._wait_s = wait_s
         self._descriptor = _open_lock(files.writer_lock)
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Bounded, because the process that holds it may have been stopped."""
-        _wait_for(self._descriptor)
+        _wait_for(self._descriptor, self._wait_s)
         try:
             yield
         finally:
@@ -71,7 +72,7 @@ class InstanceLock:
 
 
 def is_gone(files: LedgerFiles, instance: str) -> bool:
-    """Whether the process that wrote this instance id has ended.
+    """Tell whether the process that wrote this instance id has ended.
 
     Under the writer lock, or for an instance that the ledger already names: it had its lock before it could write.
     """
@@ -89,7 +90,7 @@ def is_gone(files: LedgerFiles, instance: str) -> bool:
 
 
 def remove_locks_of_the_gone(files: LedgerFiles) -> None:
-    """What killed processes left; call it under the writer lock, when nothing of theirs is open any more."""
+    """Remove what killed processes left; call it under the writer lock, when nothing of theirs is open any more."""
     for path in files.instance_locks():
         if is_gone(files, path.stem):
             with suppress(OSError):
@@ -99,8 +100,8 @@ def remove_locks_of_the_gone(files: LedgerFiles) -> None:
 class ProjectLocks:
     """One mover of a project's state at a time, whichever task and process."""
 
-    def __init__(self, files: LedgerFiles) -> None:
-        self._files = files
+    def __init__(self, files: LedgerFiles, wait_s: float = LOCK_WAIT_S) -> None:
+        self._files, self._wait_s = files, wait_s
 
     @asynccontextmanager
     async def held(self, project: str) -> AsyncIterator[None]:
@@ -128,7 +129,7 @@ class ProjectLocks:
         except OSError as error:
             raise StorageError(f"cannot lock project `{project}`: {error.strerror}") from error
         try:
-            await _lock(descriptor, project)
+            await _lock(descriptor, project, self._wait_s)
         except BaseException:
             os.close(descriptor)
             raise
@@ -141,13 +142,13 @@ def release(descriptor: int) -> None:
     os.close(descriptor)
 
 
-def _wait_for(descriptor: int) -> None:
-    deadline = time.monotonic() + LOCK_WAIT_S
+def _wait_for(descriptor: int, wait_s: float) -> None:
+    deadline = time.monotonic() + wait_s
     pause = 0.0001
     while not _is_taken(descriptor):
         if time.monotonic() > deadline:
             raise StorageError(
-                f"another process has held the writer lock for {LOCK_WAIT_S:g} s", suggestion="see which: lslocks"
+                f"another process has held the writer lock for {wait_s:g} s", suggestion="see which: lslocks"
             )
         time.sleep(pause)
         pause = min(pause * 1.5, 0.001)
@@ -161,8 +162,8 @@ def _is_taken(descriptor: int) -> bool:
     return True
 
 
-async def _lock(descriptor: int, project: str) -> None:
-    deadline = time.monotonic() + LOCK_WAIT_S
+async def _lock(descriptor: int, project: str, wait_s: float) -> None:
+    deadline = time.monotonic() + wait_s
     pause = 0.0005
     while not _is_taken(descriptor):
         if time.monotonic() > deadline:

@@ -24,7 +24,7 @@ def revisions(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def is_newer(found: frozenset[str]) -> bool:
-    """Whether a later release has been there: it left a revision that this one does not know."""
+    """Tell whether a later release has been there: it left a revision that this one does not know."""
     return not found <= HEADS | EARLIER
 
 

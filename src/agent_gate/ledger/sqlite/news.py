@@ -15,10 +15,14 @@ class News:
     """Wakes those who wait for an answer, or for any change; polls only while somebody waits."""
 
     def __init__(
-        self, reader: sqlite3.Connection, now: Callable[[], float], each_time: Callable[[], None] = lambda: None
+        self,
+        reader: sqlite3.Connection,
+        now: Callable[[], float],
+        each_time: Callable[[], None] = lambda: None,
+        poll_s: float = ANSWER_POLL_INTERVAL_S,
     ) -> None:
         """`each_time` is done at every poll."""
-        self._reader, self._now, self._each_time = reader, now, each_time
+        self._reader, self._now, self._each_time, self._poll_s = reader, now, each_time, poll_s
         self._deadlines: list[tuple[float, str]] = []
         """A heap: one look at the clock serves all who wait."""
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
@@ -65,7 +69,7 @@ class News:
                     seen = version
             self._tell_due()
             self._each_time()
-            await asyncio.sleep(ANSWER_POLL_INTERVAL_S)
+            await asyncio.sleep(self._poll_s)
 
     def _tell_due(self) -> None:
         now = self._now()

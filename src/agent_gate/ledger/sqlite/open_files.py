@@ -10,7 +10,7 @@ from agent_gate.model.errors import StorageError
 
 
 class Gone(StorageError):
-    """What is open has no name any more: whatever is written there, nobody will ever find it."""
+    """The open file has no name any more: whatever is written there, nobody will ever find it."""
 
     default_code = 5002
 

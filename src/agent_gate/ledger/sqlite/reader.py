@@ -21,7 +21,6 @@ from agent_gate.model.approval import question_of
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.moment import iso
-from agent_gate.ports import Clock
 from agent_gate.ports.examining import StoredTables, Unreadable
 from agent_gate.ports.reading import (
     ALL_ENTRIES,
@@ -35,6 +34,7 @@ from agent_gate.ports.reading import (
     SnapshotRow,
     Totals,
 )
+from agent_gate.ports.surroundings import Clock
 
 STEPS_BETWEEN_LOOKS = 10_000
 """Of SQLite's machine: well under a millisecond."""
@@ -108,8 +108,7 @@ class SqliteReader:
 
     @property
     def tables(self) -> StoredTables:
-        # Commands that only look back start without what verification needs.
-        from agent_gate.ledger.sqlite.tables import SqliteTables  # noqa: PLC0415
+        from agent_gate.ledger.sqlite.tables import SqliteTables  # noqa: PLC0415 -- 5 ms that only verification needs
 
         return SqliteTables(self.connection)
 

@@ -1,4 +1,4 @@
-"""What processes that are gone left open: calls in doubt, runs without an end, effects and questions."""
+"""Work that processes which are gone left open: calls in doubt, runs without an end, effects and questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import Problem
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Close, EndEffect, LeaveResult, Unhold, Work
-from agent_gate.ports import Clock, FinishCommit
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import FinishCommit
 
 _SETTLED = Kind.SETTLED
 _CUT_OFF = Problem(2007, "the process ended before the run did", "see its steps, and run what is missing again")

@@ -26,14 +26,14 @@ _ITS_OWN = (
     "agent_id = ? AND EXISTS (SELECT 1 FROM entries e WHERE e.call_id = waiting_results.call_id"
     " AND e.agent_id = waiting_results.agent_id)"
 )
-"""What waits for an agent is the outcome of a call of its own, whatever a row says."""
+"""Condition on a row: only the outcome of a call of its own waits for an agent, whatever the row says."""
 WAITING = f"SELECT call_id FROM waiting_results WHERE {_ITS_OWN} ORDER BY at, call_id LIMIT ?"  # noqa: S608
 WAITING_COUNT = f"SELECT count(*) FROM waiting_results WHERE {_ITS_OWN}"  # noqa: S608
 MESSAGES = "SELECT call_id, reference FROM question_messages WHERE channel = ? ORDER BY call_id"
 
 
 def known_offset(cursor: sqlite3.Connection, boot: str) -> float | None:
-    """How far the wall clock was ahead of the time since this start of the machine, when somebody last looked."""
+    """Tell how far the wall clock was ahead of the time since this start of the machine, when somebody last looked."""
     row = cursor.execute("SELECT offset_s FROM clock WHERE boot = ?", (boot,)).fetchone()
     return row[0] if row else None
 

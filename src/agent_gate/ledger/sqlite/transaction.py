@@ -23,11 +23,11 @@ class Transacted:
     results: list[Result] = field(default_factory=list)
     """One for each work, up to the fault of the storage."""
     fault: Exception | None = None
-    """What follows it is not done."""
+    """The fault; what follows it is not done."""
     moved: Heads = field(default_factory=dict)
     """The ends of the chains that grew."""
     wal_bytes: int = 0
-    """What the write-ahead log grew by: about."""
+    """Bytes by which the write-ahead log grew: about."""
 
 
 def transact(connection: sqlite3.Connection, take: Callable[[], Sequence[Work]], instance: str) -> Transacted:

@@ -1,4 +1,4 @@
-"""Whether a database still is the one that was acknowledged and anchored; recovery refuses to fork."""
+"""Trust in a database: it must still be the one that was acknowledged and anchored; recovery refuses to fork."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_not_deleted(files: LedgerFiles) -> None:
 
 
 def was_deleted(files: LedgerFiles) -> bool:
-    """Whether there was a ledger here once: its anchor has outlived it."""
+    """Tell whether there was a ledger here once: its anchor has outlived it."""
     return (not files.db.exists() or not files.db.stat().st_size) and not anchor.is_blank(files.anchor)
 
 

@@ -12,35 +12,36 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from agent_gate.ledger.sqlite.bounds import DEFAULT_BOUNDS, LedgerBounds
 from agent_gate.ledger.sqlite.locks import ProjectLocks, release
 from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import TURNS_BYTES_MAX, TURNS_MAX, TURNS_S
 from agent_gate.model.project import ProjectState
 from agent_gate.model.work import StateChange, Work
 
 
 class _Series:
-    """What one process computes under one hold of a project's lock."""
+    """The changes that one process computes under one hold of a project's lock."""
 
-    def __init__(self, descriptor: int, state: ProjectState) -> None:
+    def __init__(self, descriptor: int, state: ProjectState, bounds: LedgerBounds) -> None:
         self.state = state
-        """Where the changes so far lead, once they are committed."""
-        self._descriptor = descriptor
+        """The state that the changes so far lead to, once they are committed."""
+        self._descriptor, self._bounds = descriptor, bounds
         self._works = self._changes = self._bytes = 0
-        self._ends_at = time.monotonic() + TURNS_S
+        self._ends_at = time.monotonic() + bounds.turns_s
         self._is_broken = False
         self._all_heard: asyncio.Future[None] | None = None
 
     @property
     def waits(self) -> bool:
-        """Whether the ledger has not yet said what becomes of all of it."""
+        """True while the ledger has not yet said what becomes of all of it."""
         return self._works > 0
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more may stand on it: a change has failed, or others are due."""
-        if self._is_broken or self._changes >= TURNS_MAX or self._bytes >= TURNS_BYTES_MAX:
+        """True where nothing more may stand on it: a change has failed, or others are due."""
+        bounds = self._bounds
+        if self._is_broken or self._changes >= bounds.turns_max or self._bytes >= bounds.turns_bytes_max:
             return True
         return time.monotonic() >= self._ends_at
 
@@ -52,7 +53,7 @@ class _Series:
             self.state = ProjectState(self.state.version + 1, change.value, change.snapshot_id, change.document)
 
     def hear(self, change: StateChange | None, committing: asyncio.Future[Committed]) -> None:
-        """What became of such work."""
+        """Note what became of such work."""
         self._works -= 1
         if change is not None and not _is_applied(committing):
             self._is_broken = True
@@ -80,7 +81,7 @@ class _Place:
         """Tasks that have a turn or wait for one."""
         self.series: _Series | None = None
         self.refusal: StorageError | None = None
-        """Why the lock was not to be had, the last time that it was not."""
+        """Reason why the lock was not to be had, the last time that it was not."""
 
     async def wait(self) -> None:
         """Until nobody has a turn; where the lock is not to be had, all who wait for it are refused together."""
@@ -112,9 +113,11 @@ class _Turn:
 
 
 class Turns:
-    def __init__(self, locks: ProjectLocks, current: Callable[[str], ProjectState]) -> None:
+    def __init__(
+        self, locks: ProjectLocks, current: Callable[[str], ProjectState], bounds: LedgerBounds = DEFAULT_BOUNDS
+    ) -> None:
         """`current` reads a project's state as it was last committed."""
-        self._locks, self._current = locks, current
+        self._locks, self._current, self._bounds = locks, current, bounds
         self._places: dict[str, _Place] = {}
 
     @asynccontextmanager
@@ -152,7 +155,7 @@ class Turns:
             place.refusal = error
             raise
         try:
-            return _Series(descriptor, self._current(project))
+            return _Series(descriptor, self._current(project), self._bounds)
         except BaseException:
             release(descriptor)
             raise

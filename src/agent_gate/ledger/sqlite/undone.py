@@ -1,4 +1,4 @@
-"""Which call undid another: a call is undone once, whoever asks for it and from whichever process."""
+"""Undone calls: a call is undone once, whoever asks for it and from whichever process."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from agent_gate.ledger.anchor import Anchor, AnchorKey
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.ledger.sqlite.bounds import DEFAULT_BOUNDS, LedgerBounds
 from agent_gate.ledger.sqlite.connection import connect
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.open_files import Gone, OpenFiles
@@ -25,17 +26,11 @@ from agent_gate.ledger.sqlite.transaction import Result, transact
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_heads
 from agent_gate.model.committed import Committed
 from agent_gate.model.errors import GateError, StorageError
-from agent_gate.model.limits import (
-    BUSY_TIMEOUT_S,
-    WAL_CHECKPOINT_BYTES,
-    WRITER_GROUP_MAX,
-    WRITER_QUEUE_MAX,
-    WRITER_REOPEN_AFTER_S,
-)
+from agent_gate.model.limits import WAL_CHECKPOINT_BYTES, WRITER_GROUP_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Close, Work
-from agent_gate.ports import LedgerFigures
 from agent_gate.ports.examining import Heads
+from agent_gate.ports.ledger import LedgerFigures
 
 _log = logging.getLogger(__name__)
 
@@ -59,17 +54,18 @@ class Writer:
         instance: str,
         now: Callable[[], float],
         on_reopen: Callable[[sqlite3.Connection], Sequence[Work]],
+        bounds: LedgerBounds = DEFAULT_BOUNDS,
     ) -> None:
         """Call it under the writer lock. `on_reopen` names the work that a reopened ledger owes its past."""
         self._files, self._key, self._lock, self._instance = files, key, lock, instance
-        self._now = now
-        self._on_reopen = on_reopen
+        self._now, self._on_reopen, self._bounds = now, on_reopen, bounds
+        self._transact = transact
         self._waiting: deque[Ticket] = deque()
         self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Each wakes the thread up."""
         self._calling: set[asyncio.AbstractEventLoop] = set()
         """Event loops that will wake it at the end of their turn, once for all that they wanted written in it."""
-        self._connection = connect(files.db)
+        self._connection = connect(files.db, busy_timeout_s=bounds.busy_timeout_s)
         self._anchor = Anchor(files, key)
         self._anchor.begin_if_new(iso(now()))
         self._anchor.compact_if_long(iso(now()))
@@ -82,7 +78,7 @@ class Writer:
         self._closed = False
         self._commits = self._works = 0
         self._more_waits = False
-        """Whether the last group had its full size, so that more may wait for which nobody calls any more."""
+        """True where the last group had its full size, so that more may wait for which nobody calls any more."""
         self._thread = threading.Thread(target=self._serve, name="agent-gate-writer", daemon=True)
 
     def start(self) -> None:
@@ -93,7 +89,7 @@ class Writer:
         future: asyncio.Future[Committed] = loop.create_future()
         if self._closed:
             future.set_exception(StorageError("the ledger is closed"))
-        elif len(self._waiting) >= WRITER_QUEUE_MAX and work.find(Close) is None:
+        elif len(self._waiting) >= self._bounds.writer_queue_max and work.find(Close) is None:
             # How an act ended is always taken: there are no more of those than intents that were taken.
             future.set_exception(StorageError("too many writes are waiting", suggestion="try again later"))
         else:
@@ -112,7 +108,7 @@ class Writer:
         return LedgerFigures(self._commits, self._works, len(self._waiting))
 
     def anchor_what_is_missing(self, anchored: Heads) -> None:
-        """What a crash left between a commit and its line; call it under the writer lock, before the thread runs."""
+        """Anchor what a crash left without its line; call it under the writer lock, before the thread runs."""
         rows = self._connection.execute("SELECT project, seq, hash FROM heads WHERE seq > 0").fetchall()
         missing = {project: (seq, hash) for project, seq, hash in rows if anchored.get(project) != (seq, hash)}
         if missing:
@@ -161,7 +157,8 @@ class Writer:
         """
         if not self._more_waits:
             with suppress(queue.Empty):
-                self._calls.get(timeout=WRITER_REOPEN_AFTER_S if self._is_broken else self._anchor.sync_in_s())
+                mending_s = self._bounds.writer_reopen_after_s
+                self._calls.get(timeout=mending_s if self._is_broken else self._anchor.sync_in_s())
 
     def _deliver(self, tickets: Sequence[Ticket], results: Sequence[Result]) -> None:
         """One wake-up for each event loop, however many of its callers waited."""
@@ -217,7 +214,7 @@ class Writer:
             return [], self._stop(error)
 
     def _transaction(self, take: Callable[[], Sequence[Work]]) -> tuple[list[Result], Exception | None]:
-        done = transact(self._connection, take, self._instance)
+        done = self._transact(self._connection, take, self._instance)
         self._open_files.check()  # before anybody is told: what went to a file without a name is lost
         self._wal_bytes += done.wal_bytes
         if done.moved:
@@ -249,7 +246,7 @@ class Writer:
     def _checkpoint(self, how: str) -> None:
         self._connection.execute("PRAGMA busy_timeout = 20")
         self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
-        self._connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        self._connection.execute(f"PRAGMA busy_timeout = {int(self._bounds.busy_timeout_s * 1000)}")
 
     def _stop(self, error: Exception) -> StorageError:
         """After a failed write nothing in memory can be trusted: refuse until the files are opened and checked anew."""
@@ -264,11 +261,11 @@ class Writer:
         )
 
     def _reopen(self) -> None:
-        """What is acknowledged must be there, and the anchor must take it, before anything follows."""
+        """Open anew: what is acknowledged must be there, and the anchor must take it, before anything follows."""
         assert self._broken_since is not None
         if isinstance(self._why_broken, Gone):
             self._open_files.check()
-        if time.monotonic() < self._broken_since + WRITER_REOPEN_AFTER_S:
+        if time.monotonic() < self._broken_since + self._bounds.writer_reopen_after_s:
             raise StorageError(
                 f"the ledger could not be written a moment ago: {self._why_broken}", suggestion="try again in a second"
             )
@@ -276,7 +273,7 @@ class Writer:
         self._open_files.check()
         self._connection.close()
         self._anchor.close()
-        self._connection = connect(self._files.db)
+        self._connection = connect(self._files.db, busy_timeout_s=self._bounds.busy_timeout_s)
         self._open_files = OpenFiles(self._files)
         check_heads(self._connection, self._acknowledged)
         check_against_anchor(self._connection, self._files, self._key)

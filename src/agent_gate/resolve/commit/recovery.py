@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
-from agent_gate.ports import FinishCommit, FinishedCommit
+from agent_gate.ports.tools import FinishCommit, FinishedCommit
 from agent_gate.resolve.commit import steps
 from agent_gate.resolve.commit.folders import Folders, sync_file_systems
 from agent_gate.resolve.commit.journal import decode

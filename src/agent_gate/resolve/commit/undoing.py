@@ -8,7 +8,7 @@ from collections.abc import Collection
 from agent_gate.model.errors import ToolError
 from agent_gate.model.outcome import Status
 from agent_gate.model.visible import visible
-from agent_gate.ports import Recorded
+from agent_gate.ports.tools import Recorded
 from agent_gate.resolve.commit.change import Change
 from agent_gate.resolve.commit.journal import Kept, decode
 from agent_gate.resolve.commit.node import KINDS, Identity, Node, node_at

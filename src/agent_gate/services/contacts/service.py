@@ -14,7 +14,8 @@ from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.work import Change, DropContact, PutContact, Work
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Ids
 
 if TYPE_CHECKING:
     from agent_gate.services.contacts.seal import Seal

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.limits import HOME_ANSWER_S, HOME_FIRST_SIGHT_S
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.address import Address
 from agent_gate.services.home_assistant.connection import Connection
 from agent_gate.services.home_assistant.credentials import Token

@@ -13,7 +13,8 @@ from agent_gate.model.errors import StorageError, ToolError
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Work
-from agent_gate.ports import Clock, Ids, Ledger
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock, Ids
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.faults import OutcomeUnknown
 

@@ -13,7 +13,8 @@ from agent_gate.model.limits import HOME_SERVICE_S, HOME_SETTLED_S
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Clock, Moved, RegisteredTool
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Binding, Moved, RegisteredTool
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused

@@ -10,7 +10,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.signature import signatures_for
-from agent_gate.ports import Binding, Recorded
+from agent_gate.ports.tools import Binding, Recorded
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.tools.home_assistant.declarations import HA_FIRE_EVENT

@@ -10,7 +10,8 @@ from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Clock
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Binding
 from agent_gate.tools.home_assistant.declarations import HA_CALL_SERVICE
 from agent_gate.tools.home_assistant.signatures import ServiceCall, aliases_of_service, named_in
 

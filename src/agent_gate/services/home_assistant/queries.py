@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, ListAct, RegisteredTool, Withheld
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import ListAct, RegisteredTool, Withheld
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.history import History

@@ -11,7 +11,7 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_SERVICE_S
 from agent_gate.model.tool import Json
-from agent_gate.ports import Moved
+from agent_gate.ports.tools import Moved
 from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.faults import Refused, Unreachable
 from agent_gate.services.home_assistant.home import Entity, Home

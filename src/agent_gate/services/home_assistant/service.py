@@ -10,7 +10,10 @@ from contextlib import AsyncExitStack
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json, ToolDeclaration
-from agent_gate.ports import Clock, Ids, Ledger, RegisteredTool
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.services import Introduction
+from agent_gate.ports.surroundings import Clock, Ids
+from agent_gate.ports.tools import RegisteredTool
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.commands import Commands
 from agent_gate.services.home_assistant.control import control_tools
@@ -115,6 +118,10 @@ class HomeAssistantService:
     def health(self) -> HomeHealth:
         """How it is with the home, for whoever starts the gate."""
         return HomeHealth(self.client.url, self.client.home.version, self.client.user, self.trouble)
+
+    @property
+    def introduction(self) -> Introduction:
+        return Introduction("home", self.health.told, self.health.to_json())
 
     async def health_check(self) -> bool:
         return not self.trouble

@@ -19,7 +19,7 @@ from agent_gate.model.limits import (
 )
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.work import Change, Work
-from agent_gate.ports import Ledger
+from agent_gate.ports.ledger import Ledger
 from agent_gate.services.home_assistant.home import Entity, Home, Remembered
 from agent_gate.services.home_assistant.tables import (
     EntityRow,

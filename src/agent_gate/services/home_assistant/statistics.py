@@ -8,7 +8,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.limits import HOME_STATISTIC_ROWS_ASKED_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
-from agent_gate.ports import Clock
+from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.moments import window_of

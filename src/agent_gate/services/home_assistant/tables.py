@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, structs
 
 from agent_gate.model.service_tables import Column, DropRows, PutRows, SetColumn, Table
-from agent_gate.ports import Ledger
+from agent_gate.ports.ledger import Ledger
 
 ENTITIES = Table(
     "ha_entity_snapshot",

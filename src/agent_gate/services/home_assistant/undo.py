@@ -11,7 +11,7 @@ from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Recorded
+from agent_gate.ports.tools import Binding, Recorded
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.commands import SendCommand
 from agent_gate.services.home_assistant.home import Entity, Home

@@ -23,7 +23,7 @@ from agent_gate.policy.guards.urls import Url
 
 if TYPE_CHECKING:
     from agent_gate.config import Config
-    from agent_gate.ports import Clock
+    from agent_gate.ports.surroundings import Clock
     from agent_gate.services.http.exchange import Reply
 
 _NO_CREDENTIALS = frozenset({"accept", "accept-language", "content-type", "user-agent"})

@@ -21,7 +21,9 @@ from agent_gate.policy.guards.fetches import Fetch, found, read_fetch
 from agent_gate.policy.guards.headers import Headers, for_other_origin
 from agent_gate.policy.guards.urls import Url
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Clock, Ledger, RegisteredTool
+from agent_gate.ports.ledger import Ledger
+from agent_gate.ports.surroundings import Clock
+from agent_gate.ports.tools import Binding, RegisteredTool
 from agent_gate.resolve.names import Resolver, SystemResolver, addresses_of
 from agent_gate.services.http.body import readable
 from agent_gate.toolkit import make_registered_tool

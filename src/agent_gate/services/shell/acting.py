@@ -23,7 +23,7 @@ from agent_gate.model.limits import (
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
-from agent_gate.ports import Failed, Proposal
+from agent_gate.ports.tools import Failed, Proposal
 from agent_gate.resolve.copies import Copies
 from agent_gate.resolve.threads import FileThreads
 from agent_gate.sandbox.choice import Sandbox

@@ -14,7 +14,7 @@ from agent_gate.policy.changes import write_signature
 from agent_gate.policy.guards.commands import NO_SANDBOX
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Proposal, Recorded, RegisteredTool
+from agent_gate.ports.tools import Binding, Proposal, Recorded, RegisteredTool
 from agent_gate.resolve.commit.layer import Found
 from agent_gate.resolve.commit.undoing import undoing
 from agent_gate.resolve.copied_paths import CopiedPaths
@@ -44,11 +44,12 @@ class ShellService:
         around: Callable[[Policy], Surroundings],
         choice: Choice | None = None,
         notes: str | None = None,
+        place_wait_s: float = PLACE_WAIT_S,
     ) -> None:
         """`around` tells where the gate stands under a policy; `notes` is a directory for what is staged on disks."""
         self._working_dir, self._resolver, self._around = working_dir, resolver, around
         self._choice = choice or Choice()
-        self._places = Places(SHELL_COMMANDS_MAX, "commands run", PLACE_WAIT_S)
+        self._places = Places(SHELL_COMMANDS_MAX, "commands run", place_wait_s)
         self._layering = Layering(self._choice, resolver.own_files, working_dir, around, notes)
 
     def tools(self) -> Sequence[ToolDeclaration]:

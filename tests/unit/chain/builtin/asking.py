@@ -11,7 +11,7 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.policy import Policy
 from agent_gate.chain.prepared import PolicyRef
 from agent_gate.model.errors import Problem
-from agent_gate.ports import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
+from agent_gate.ports.judging import HttpRequest, RequestAllowed, RequestDenied, RequestHeld
 from tests.unit.chain.scripted import an_executor
 
 

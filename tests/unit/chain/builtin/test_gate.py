@@ -10,7 +10,7 @@ from agent_gate.chain.builtin.gate import GatePolicy
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import StatusCode
-from agent_gate.ports import HttpRequest
+from agent_gate.ports.judging import HttpRequest
 from tests.unit.chain.builtin.asking import FakeJudge, answer_of, ask
 
 

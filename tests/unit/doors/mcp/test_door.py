@@ -127,7 +127,7 @@ async def test_another_policy_changes_the_list_and_the_client_is_told(tmp_path: 
 
 async def test_the_list_is_made_once_for_each_policy(tmp_path: Path) -> None:
     async with a_door(tmp_path, ALLOW_ALL) as door, Client(door.server) as client:
-        with patch("agent_gate.doors.mcp.door.offered_to", side_effect=AssertionError("made again")):
+        with patch.object(door, "_look_up", side_effect=AssertionError("made again")):
             await names(client)
             await client.call_tool("state_get", {})
             assert "state_get" in await names(client)

@@ -59,11 +59,11 @@ def test_the_tools_of_the_gate_itself_are_apart() -> None:
 @pytest.mark.parametrize(
     ("tool", "hints"),
     [
-        (ToolDeclaration("fs.read", effect=Effect.READ, risk=Risk.LOW), (True, False, True, False)),
-        (ToolDeclaration("http.get", effect=Effect.READ, risk=Risk.MEDIUM), (True, False, True, True)),
-        (ToolDeclaration("state.set", effect=Effect.NONE, risk=Risk.LOW), (False, False, False, False)),
+        (BUILTIN["fs.read"], (True, False, True, False)),
+        (BUILTIN["http.get"], (True, False, True, True)),
+        (BUILTIN["state.set"], (False, False, False, False)),
         (ToolDeclaration("mail.draft", effect=Effect.WRITE, risk=Risk.LOW), (False, False, False, True)),
-        (ToolDeclaration("shell.run", effect=Effect.WRITE, risk=Risk.HIGH), (False, True, False, True)),
+        (BUILTIN["shell.run"], (False, True, False, True)),
     ],
 )
 def test_hints_follow_effect_and_risk(tool: ToolDeclaration, hints: tuple[bool, bool, bool, bool]) -> None:

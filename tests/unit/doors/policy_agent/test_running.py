@@ -11,12 +11,7 @@ from agent_gate.doors.policy_agent.methods import Busy
 from agent_gate.doors.policy_agent.running import Running
 from tests.gates import PATIENCE_S, soon
 
-WAIT_S = "agent_gate.doors.policy_agent.running.AGENT_QUEUE_WAIT_S"
-
-
-@pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WAIT_S, 2 * PATIENCE_S)
+WAIT_S = 2 * PATIENCE_S
 
 
 class Waiting:
@@ -44,7 +39,7 @@ async def turns() -> None:
 
 
 async def test_who_waits_comes_in_when_a_place_becomes_free_first_come_first_served() -> None:
-    running = Running(2)
+    running = Running(2, WAIT_S)
     callers = [Waiting(running) for _ in range(4)]
     await turns()
     assert [caller.inside.is_set() for caller in callers] == [True, True, False, False]
@@ -58,7 +53,7 @@ async def test_who_waits_comes_in_when_a_place_becomes_free_first_come_first_ser
 
 
 async def test_as_many_wait_as_may_run_and_the_next_is_turned_away_at_once() -> None:
-    running = Running(1)
+    running = Running(1, WAIT_S)
     first, second = Waiting(running), Waiting(running)
     await turns()
     with pytest.raises(Busy, match="max_concurrent_requests"):
@@ -68,9 +63,8 @@ async def test_as_many_wait_as_may_run_and_the_next_is_turned_away_at_once() -> 
     await second.leave()
 
 
-async def test_who_has_waited_in_vain_is_turned_away_and_takes_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WAIT_S, 0.0)
-    running = Running(1)
+async def test_who_has_waited_in_vain_is_turned_away_and_takes_no_place() -> None:
+    running = Running(1, 0.0)
     first = Waiting(running)
     await turns()
     with pytest.raises(Busy):
@@ -82,7 +76,7 @@ async def test_who_has_waited_in_vain_is_turned_away_and_takes_no_place(monkeypa
 
 
 async def test_a_wait_is_no_longer_than_the_deadline_and_is_taken_off_it() -> None:
-    running = Running(1)
+    running = Running(1, WAIT_S)
     first = Waiting(running)
     await turns()
     with pytest.raises(Busy):
@@ -98,7 +92,7 @@ async def test_a_wait_is_no_longer_than_the_deadline_and_is_taken_off_it() -> No
 
 async def test_who_goes_away_while_waiting_leaves_the_place_to_the_next() -> None:
     """Also in the very moment in which it would have come in."""
-    running = Running(2)
+    running = Running(2, WAIT_S)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(running.one())
         first = Waiting(running)

@@ -12,7 +12,7 @@ from agent_gate.ledger.sqlite.broken_off import how_it_ended
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import Problem
 from agent_gate.model.record import undo_blob
-from agent_gate.ports import FinishedCommit
+from agent_gate.ports.tools import FinishedCommit
 
 JOURNAL = b"journal"
 FAILURE = Problem(2003, "`make` ended with return code 2", "see what it printed", "perform").to_json()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate import run_plan, tool
-from agent_gate.ledger.sqlite import writer
+from agent_gate.ledger.sqlite.bounds import LedgerBounds
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.reader import open_reader
 from agent_gate.ledger.sqlite.recovery import owed_work
@@ -23,10 +23,8 @@ from agent_gate.model.work import Open, Work
 from tests.gates import ALLOW_ALL, NOON, CountedIds, HandClock, a_gate, entries, soon
 
 
-async def test_a_run_that_is_under_way_here_is_not_ended_when_the_writer_reopens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(writer, "WRITER_REOPEN_AFTER_S", 0.0)
+async def test_a_run_that_is_under_way_here_is_not_ended_when_the_writer_reopens(tmp_path: Path) -> None:
+    at_once = LedgerBounds(writer_reopen_after_s=0.0)
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     @tool("wait.here", effect="write", cost=0)
@@ -34,7 +32,7 @@ async def test_a_run_that_is_under_way_here_is_not_ended_when_the_writer_reopens
         begun.set()
         await go_on.wait()
 
-    async with a_gate(tmp_path, ALLOW_ALL, wait_here) as gate:
+    async with a_gate(tmp_path, ALLOW_ALL, wait_here, ledger_bounds=at_once) as gate:
         running = asyncio.create_task(run_plan(gate, Plan((PlanStep("wait.here", {}),), name="n")))
         await soon(begun.wait())
         assert isinstance(gate.ledger, SqliteLedger)

@@ -148,7 +148,7 @@ async def test_whoever_comes_while_an_idle_writer_mends_itself_is_answered(
             queued.wait(5)
         return done
 
-    monkeypatch.setattr("agent_gate.ledger.sqlite.writer.transact", transact_slowly)
+    monkeypatch.setattr(ledger._writer, "_transact", transact_slowly)
     ledger._writer._stop(OSError("a moment ago"))
     ledger._writer._broken_since = 0.0  # and it may be mended now
     ledger._writer._calls.put(None)

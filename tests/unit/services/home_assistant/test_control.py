@@ -15,7 +15,7 @@ from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
 from agent_gate.model.policy import Policy
 from agent_gate.policy.judge import Judge
-from agent_gate.ports import Binding, Moved, RegisteredTool
+from agent_gate.ports.tools import Binding, Moved, RegisteredTool
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.control import control_tools
 from agent_gate.services.home_assistant.home import Area, Home, RegistryEntry

@@ -29,7 +29,7 @@ from agent_gate.services.home_assistant.faults import Refused
 from agent_gate.services.home_assistant.service import HomeAssistantService
 
 _TOLD_S = 300
-"""How long a phone shows that an answer did not count."""
+"""Time for which a phone shows that an answer did not count."""
 _log = logging.getLogger(__name__)
 
 
@@ -60,7 +60,7 @@ class PhonesAdapter:
         self._presses = Presses(answers, phones)
 
     async def start(self) -> None:
-        """What was pressed meanwhile was not heard, so everything is shown again."""
+        """Begin to listen, and show everything again: what was pressed meanwhile was not heard."""
         self._stop_listening = self._client.listen(PRESSED, self._hear)
         with suppress(TimeoutError):
             async with asyncio.timeout(HOME_GOODBYE_S):

@@ -18,7 +18,7 @@ from agent_gate.model.visible import drawn, visible, written_out
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
 _ACTIVE = re.compile(r"[<&\\]|\{(?=[{%#])")
-"""What is read on the way: templates by Home Assistant, HTML and `\\n` by the Android app."""
+"""Characters that are read on the way: templates by Home Assistant, HTML and `\n` by the Android app."""
 _CHARS_MAX = HOME_PHONE_LINES_MAX * HOME_PHONE_LINE_CHARS
 _TITLE_CHARS_MAX, _SIGNATURE_CHARS_MAX, _STANDING_CHARS_MAX = 40, 100, 300
 
@@ -28,7 +28,7 @@ class Notice:
     title: str
     text: str
     complete: bool
-    """Whether the whole call is in it; what is not shown in full cannot be approved here."""
+    """True where the whole call is in it; what is not shown in full cannot be approved here."""
 
 
 def render(question: Question, approved_by: Sequence[str] = (), unattended: str = "") -> Notice:

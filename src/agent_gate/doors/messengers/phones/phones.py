@@ -26,11 +26,11 @@ _LEFT_S_MAX = 28 * 86_400
 @dataclass(frozen=True, slots=True)
 class Phone:
     approver: Approver
-    """Whose it is."""
+    """The person whose it is."""
     service: str
     """Of the domain `notify`."""
     user_id: str = ""
-    """Who must be signed in on it, by the home's own id; empty: anybody."""
+    """The user who must be signed in on it, by the home's own id; empty: anybody."""
 
     @property
     def holder(self) -> str:
@@ -98,7 +98,7 @@ class Line:
         await self._send(call_id, service, {"message": "clear_notification", "data": {"tag": tag}})
 
     async def _send(self, call_id: str, service: str, data: Mapping[str, Json]) -> None:
-        """What was perhaps sent is sent again: it takes the place of the one before.
+        """Send; what was perhaps sent is sent again, and takes the place of the one before.
 
         Also while nothing can be recorded, because that is what people then have to be told.
         """

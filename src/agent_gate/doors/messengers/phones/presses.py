@@ -19,7 +19,7 @@ _ACTION_CHARS_MAX, _USER_CHARS_MAX = 200, 64
 class Press:
     action: str
     user_id: str
-    """Whose connection the event came by, as the home says; empty where it does not."""
+    """The user whose connection the event came by, as the home says; empty where it does not."""
 
     @property
     def who(self) -> str:
@@ -28,7 +28,7 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Who pressed, and what they are to be told; empty where the phone shows it anyhow."""
+    """The person who pressed, and what they are to be told; empty where the phone shows it anyhow."""
 
     phone: Phone
     call_id: str

@@ -110,7 +110,7 @@ class TelegramAdapter:
         return Button(_LABELS[verb], data)
 
     async def _edited(self, message_id: int, text: str, buttons: tuple[Button, ...] = ()) -> int:
-        """Where the message cannot be changed any more, a reply says it."""
+        """Change the message; where that is not possible any more, a reply says it."""
         try:
             await self._bot.edit(message_id, text, buttons)
         except Uneditable:
@@ -180,7 +180,7 @@ def _bot(settings: TelegramConfig) -> TelegramBot:
 
 
 def _console_of(gateway: GatewayConfig) -> str:
-    """Where the console is, if the configuration says so."""
+    """Find the address of the console, if the configuration says so."""
     if gateway.host in ("0.0.0.0", "::", ""):  # noqa: S104 -- every address of this machine is none to name
         return ELSEWHERE
     host = f"[{gateway.host}]" if ":" in gateway.host else gateway.host

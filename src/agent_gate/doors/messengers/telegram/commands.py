@@ -24,7 +24,7 @@ class Commands:
         self._strangers: set[tuple[int, int]] = set()
 
     async def obey(self, command: Command) -> tuple[str, list[str]]:
-        """What to reply, and the questions to show again; nothing at all to somebody who may not ask."""
+        """Return the reply, and the questions to show again; nothing at all to somebody who may not ask."""
         who = f"telegram:{command.user_id}"
         approver = self._identities.telegram_user(command.user_id)
         if approver is None or command.chat_id != self._chat_id:

@@ -60,7 +60,7 @@ def _command(message: Mapping[str, Json], bot_name: str) -> Command | None:
 
 
 def _person(said: Mapping[str, Json]) -> int | None:
-    """Whose act it is; None where it is nobody's: of a channel, of one who hides behind the group, of a bot."""
+    """Find whose act it is; None where it is nobody's: of a channel, of one who hides behind the group, of a bot."""
     sender = _object(said.get("from"))
     if sender.get("is_bot") is not False or said.get("sender_chat") is not None:
         return None

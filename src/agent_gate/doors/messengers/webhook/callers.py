@@ -1,4 +1,4 @@
-"""Who answers by webhook: an approver, named in a request that the holder of the secret has signed, and only once."""
+"""Answers by webhook: an approver, named in a request that the holder of the secret has signed, and only once."""
 
 from __future__ import annotations
 

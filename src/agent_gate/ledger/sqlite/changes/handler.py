@@ -25,7 +25,7 @@ class Writing(Struct):
     instance: str
     """The process that writes."""
     told: dict[str, Any] = {}
-    """What the work's first entry says of its changes, so that the tables can be rebuilt from entries."""
+    """Words of the work's first entry on its changes, so that the tables can be rebuilt from entries."""
     drafts: list[Draft] = []
     """Entries of changes: they stand before those of the work."""
     is_counted: bool = False

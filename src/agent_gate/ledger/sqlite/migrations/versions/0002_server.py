@@ -1,4 +1,4 @@
-"""What a server needs beside the chain: grants, results that wait for their agent, messages about questions."""
+"""Tables of a server beside the chain: grants, results that wait for their agent, messages about questions."""
 
 import sqlalchemy as sa
 from alembic import op

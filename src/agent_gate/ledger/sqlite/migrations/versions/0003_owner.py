@@ -1,4 +1,4 @@
-"""What the owner lets the gate use on their behalf: tokens and the like, each sealed."""
+"""Contact info that the owner lets the gate use on their behalf: tokens and the like, each sealed."""
 
 import sqlalchemy as sa
 from alembic import op

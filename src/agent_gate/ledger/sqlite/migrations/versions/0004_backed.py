@@ -1,4 +1,4 @@
-"""What lets a decision find the entries behind what it reads, and an entry that says from where on everything has one.
+"""Indexes by which a decision finds the entries behind what it reads, and an entry from where on all have one.
 
 Entries of earlier releases do not say what their transaction counted, so the counters as they stood are written down.
 """
@@ -55,7 +55,7 @@ USED_GRANTS = "SELECT grant_id, uses - uses_left FROM grants WHERE uses_left < u
 
 
 def _name_refusals(connection: sa.Connection) -> None:
-    """Which call a person said no to, where the cooldown after it is still known."""
+    """Name the call that a person said no to, where the cooldown after it is still known."""
     connection.exec_driver_sql(
         "UPDATE refusals SET call_id = e.call_id FROM entries e"
         " WHERE e.kind = 'answered' AND e.status = 'denied' AND e.project = refusals.project AND e.at = refusals.at"
