@@ -20,6 +20,7 @@ from agent_gate.history.readings import Readings
 from agent_gate.ledger.storage import storage_at
 from agent_gate.model.approval import Approver
 from agent_gate.model.call import Agent
+from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
 from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
@@ -173,8 +174,11 @@ async def open_gate(
 def _loaded(own: ToolRegistry, services: Iterable[ToolProvider]) -> Mapping[str, ToolDeclaration]:
     """Every tool whose section may stand in a policy, before its service is started."""
     functions = (registered.declaration for registered in own.all())
-    brought = (tool for service in services for tool in declarations(service))
-    return {**BUILTIN, **{tool.name: tool for tool in (*functions, *brought)}}
+    brought = {tool.name: tool for service in services for tool in declarations(service)}
+    taken = min((name for name in brought if name in BUILTIN), default="")
+    if taken:  # also where the service that has it is not set up: rules and sections about it mean that one
+        raise ConfigError(f"a service brings a tool `{taken}`, which comes with the gate", suggestion="rename its tool")
+    return {**BUILTIN, **{tool.name: tool for tool in functions}, **brought}
 
 
 def _home(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
+from agent_gate.config.build import builder_for
+from agent_gate.config.declaration import declared
+from agent_gate.config.file_format import FileFormat
 from agent_gate.config.installed_tools import installed_tools
 from agent_gate.config.problems import Problems
 from agent_gate.model.nearest import nearest
 from agent_gate.model.policy import Policy
+from agent_gate.model.setting import NOTHING
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.policy.guards import GuardContext, Surroundings, guard_of
 from agent_gate.tools.catalogue import BUILTIN
@@ -22,8 +27,10 @@ class ToolSections:
 
     def __init__(self, tools: Mapping[str, ToolDeclaration]) -> None:
         self._tools = tools
+        taking = [(tool, tool.section.declared_by) for tool in tools.values() if tool.section is not None]
+        self._unreadable = {tool.name: why for tool, by in taking if (why := _why_unreadable(tool, by))}
         self.declared: tuple[tuple[str, Any], ...] = tuple(
-            (tool.name, tool.section.declared_by) for tool in tools.values() if tool.section is not None
+            (tool.name, by) for tool, by in taking if tool.name not in self._unreadable
         )
 
     def check_names(self, names: Iterable[str], problems: Problems) -> None:
@@ -32,7 +39,10 @@ class ToolSections:
         for name in names:
             if name in known:
                 continue
-            if name in self._tools:
+            if name in self._unreadable:
+                why = self._unreadable[name]
+                problems.add(("tools", name), f"what `{name}` declares it by cannot be read ({why}); mend its package")
+            elif name in self._tools:
                 problems.add(("tools", name), f"`{name}` takes no section; write rules for it, or take this one out")
             elif not nearest(name, known, _LIKENESS):
                 problems.add(
@@ -49,6 +59,23 @@ class ToolSections:
                 guard_of(self._tools[name], context)
             except ValueError as error:
                 problems.add(("tools", name), str(error))
+            except Exception as error:  # whatever a package of others does wrong
+                problems.add(("tools", name), f"its guard cannot be built: {type(error).__name__}: {error}")
+
+
+def _why_unreadable(tool: ToolDeclaration, declared_by: Any) -> str:
+    """Say what is wrong with the declaration of a section of others; ours are tested."""
+    if BUILTIN.get(tool.name) is tool:
+        return ""
+    try:
+        if not is_dataclass(declared(declared_by).kind):
+            return "it is no dataclass"
+        hash(declared_by)
+        builder_for(declared_by, {})
+        FileFormat(tool.name, declared_by, NOTHING).validator  # noqa: B018 -- made when it is first asked for
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _service_of(tool: str) -> str:

@@ -22,6 +22,8 @@ STATE_READ_PATHS_MAX = 64
 PATCH_WORK_MAX = 2_000_000
 """Of one JSON Patch: what is copied, and what moves up or down in lists."""
 SIGNATURES_MAX = 1_000
+FAILURE_CHARS_MAX = 1_000
+"""Of what a tool says when it fails."""
 
 YAML_BYTES_MAX = 1_048_576
 POLICY_BYTES_MAX = 32 * 1_048_576

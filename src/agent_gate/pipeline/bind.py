@@ -13,7 +13,7 @@ from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, compact
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.limits import SIGNATURES_MAX
+from agent_gate.model.limits import FAILURE_CHARS_MAX, SIGNATURES_MAX
 from agent_gate.model.project import ProjectState
 from agent_gate.model.schema import arguments_named, without_nulls
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets
@@ -73,7 +73,7 @@ class Binder:
                 given, args = args, registered.normalise(args)
                 args_json = args_json if args is given else None
             binding = (
-                await self._binding(request.tool, registered.bind(request, args, judge))
+                await self._binding(registered.declaration, args, registered.bind(request, args, judge))
                 if registered.bind
                 else Binding(registered.sign(args))
             )
@@ -92,7 +92,7 @@ class Binder:
             refused = await self._refused_recently(call, judge, now, registered.declaration) if cools else False
             facts = self._facts(request, judge, now, state or _NO_STATE, usage, refused, binding.found)
             if binding.look_further and judge.decide(call, facts, registered.declaration).decision is ALLOW:
-                binding = await self._binding(request.tool, binding.look_further())
+                binding = await self._binding(registered.declaration, args, binding.look_further())
                 facts = structs.replace(facts, found=binding.found)
             act = binding.act or registered.act or _list_act(registered, judge, call, facts)
             return Prepared(
@@ -124,19 +124,19 @@ class Binder:
         return registered is not None and registered.transition is not None and not registered.only_looks
 
     @staticmethod
-    async def _binding(tool: str, finding: Awaitable[Binding]) -> Binding:
+    async def _binding(tool: ToolDeclaration, args: Mapping[str, Json], finding: Awaitable[Binding]) -> Binding:
         try:
             binding = await finding
         except GateError:
             raise
         except Exception as error:
-            detail = f"`{tool}` could not be bound: {type(error).__name__}: {error}"
-            raise ToolError(detail[:1000]) from error
+            detail = without_secrets(f"`{tool.name}` could not be bound: {type(error).__name__}: {error}", args, tool)
+            raise ToolError(detail[:FAILURE_CHARS_MAX]) from error
         if 0 < len(binding.signatures) <= SIGNATURES_MAX:
             return binding
         _release(binding)
         raise ToolError(
-            f"`{tool}` would touch {len(binding.signatures)} things, not 1 to {SIGNATURES_MAX}",
+            f"`{tool.name}` would touch {len(binding.signatures)} things, not 1 to {SIGNATURES_MAX}",
             code=2002,
             suggestion="name what is meant, in several calls if need be",
         )

@@ -21,6 +21,7 @@ from agent_gate.model.differences import difference
 from agent_gate.model.ending import Ending, NextState, Output
 from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.limits import (
+    FAILURE_CHARS_MAX,
     OUTPUT_BYTES_MAX,
     STATE_BYTES_MAX,
     TOOL_TIMEOUT_S,
@@ -178,8 +179,7 @@ class Performer:
             if alarm.rang:
                 counts = acted and not prepared.proposes and not is_pure
                 return Ending.failed(_timed_out(declaration, limit_s, left_s < limit_s, counts), acted=acted)
-            problem = _problem(error, declaration)
-            problem = replace(problem, detail=without_secrets(problem.detail, args, declaration))
+            problem = _problem(error, declaration, args)
             return Ending.failed(problem, acted=acted and problem.code != UNAVAILABLE)
         finally:
             self._alarms.stop(alarm)
@@ -201,7 +201,7 @@ class Performer:
         try:
             return work()
         except BaseException as error:
-            return Ending.failed(_problem(error, prepared.declaration), acted=True)
+            return Ending.failed(_problem(error, prepared.declaration, prepared.call.args), acted=True)
 
 
 def _ends_soon(prepared: Prepared, state: ProjectState) -> bool:
@@ -255,13 +255,16 @@ def _copied(value: Json) -> Json:
     return orjson.loads(orjson.dumps(value))
 
 
-def _problem(error: BaseException, declaration: ToolDeclaration) -> Problem:
+def _problem(error: BaseException, declaration: ToolDeclaration, args: Mapping[str, Json]) -> Problem:
     """The problem that a tool's own failure amounts to; what is meant for the gate itself goes on to it."""
     if isinstance(error, GateError):
-        return error.problem.at("perform")
+        problem = error.problem.at("perform")
+        return replace(problem, detail=without_secrets(problem.detail, args, declaration))
     if not isinstance(error, Exception | SystemExit | asyncio.CancelledError) or _is_being_cancelled():
         raise error
-    return Problem(2003, f"`{declaration.name}` failed: {type(error).__name__}: {error}"[:1000], stage="perform")
+    # Cut only afterwards: the beginning of a secret would not be known for one.
+    told = without_secrets(f"`{declaration.name}` failed: {type(error).__name__}: {error}", args, declaration)
+    return Problem(2003, told[:FAILURE_CHARS_MAX], stage="perform")
 
 
 def _is_being_cancelled() -> bool:

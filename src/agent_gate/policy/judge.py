@@ -24,7 +24,7 @@ from agent_gate.policy import layers
 from agent_gate.policy.changes import ChangeRules
 from agent_gate.policy.declared import declared
 from agent_gate.policy.expression import Expression, compile_expression
-from agent_gate.policy.guards import Guard, GuardContext, Surroundings, guard_of
+from agent_gate.policy.guards import Guard, GuardContext, Surroundings, guard_or_denial
 from agent_gate.policy.limits import charges_for, limits_set, zone_of
 from agent_gate.policy.rule_paths import resolved
 from agent_gate.policy.rules import Match, RuleIndex
@@ -166,7 +166,7 @@ class Judge:
     def judged(self, tool: ToolDeclaration) -> JudgedTool:
         known = self._tools.get(tool.name)
         if known is None or known.given is not tool:
-            declaration, guard = declared(tool, self.policy.declare), guard_of(tool, self._guarding)
+            declaration, guard = declared(tool, self.policy.declare), guard_or_denial(tool, self._guarding)
             known = self._tools[tool.name] = JudgedTool(
                 tool, declaration, guard, needs_state=self._looks_at_state, goes_by_calls=self._goes_by_calls
             )

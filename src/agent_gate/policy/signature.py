@@ -6,10 +6,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+import orjson
+
 from agent_gate.model.codec import sha256_hex
-from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, SHOWN_CHARS_MAX, SIGNATURES_MAX
-from agent_gate.model.tool import ArgumentKind, Json, ToolDeclaration
+from agent_gate.model.errors import GateError, ToolError
+from agent_gate.model.limits import (
+    ARGS_BYTES_MAX,
+    FAILURE_CHARS_MAX,
+    IDENTIFIER_CHARS_MAX,
+    SHOWN_CHARS_MAX,
+    SIGNATURES_MAX,
+)
+from agent_gate.model.secrecy import without_secrets
+from agent_gate.model.tool import ArgumentKind, Json, Signer, ToolDeclaration
 from agent_gate.policy.encoding import (
     ArgumentError,
     encoded_key,
@@ -20,7 +29,8 @@ from agent_gate.policy.encoding import (
 )
 
 FORBIDDEN_CHARS_RE = re.compile(r"[*?\[\](),\x00-\x1f]")
-_CONTROL_CHARS_RE = re.compile(r"[\x00-\x1f\x7f]")
+_SERVICE_END_RE = re.compile(r"[._(]")
+_NOT_IN_SIGNATURES_RE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def signatures_for(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tuple[str, ...]:
@@ -31,10 +41,25 @@ def signatures_for(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tu
     try:
         validate_name(declaration.name)
         if declaration.sign is not None:
-            return _of_its_own(declaration.name, declaration.sign(args))
+            return _of_its_own(declaration.name, _given_by(declaration.sign, declaration, args))
         return (_by_places(declaration, args) if declaration.registered else by_values(declaration.name, args),)
     except ValueError as error:
         raise ToolError(str(error), code=2002, suggestion=getattr(error, "suggestion", "")) from None
+
+
+def _given_by(sign: Signer, tool: ToolDeclaration, args: Mapping[str, Json]) -> Sequence[str]:
+    """What a signer makes of a copy: what it takes out of the arguments is still what would be done."""
+    try:
+        signatures = sign(orjson.loads(orjson.dumps(args)))
+    except (GateError, ValueError):
+        raise
+    except Exception as error:
+        detail = without_secrets(f"`{tool.name}` could not be signed: {type(error).__name__}: {error}", args, tool)
+        raise ToolError(detail[:FAILURE_CHARS_MAX]) from error
+    # A text would be read letter by letter, and no rule about the tool would match any of them.
+    if not isinstance(signatures, tuple | list) or not all(isinstance(one, str) for one in signatures):
+        raise ToolError(f"`{tool.name}` could not be signed: its signer gives no tuple of texts")
+    return signatures
 
 
 def _of_its_own(tool: str, signatures: Sequence[str]) -> tuple[str, ...]:
@@ -45,9 +70,16 @@ def _of_its_own(tool: str, signatures: Sequence[str]) -> tuple[str, ...]:
             "name what is meant, in several calls if need be",
         )
     for signature in signatures:
-        if not signature or _CONTROL_CHARS_RE.search(signature):
-            raise ArgumentError(f"{signature[:SHOWN_CHARS_MAX]!r} is not a signature")
+        # Under another name the rules of another service would speak of it, and those of its own would not.
+        is_its_own = _service_of(signature) == _service_of(tool)
+        if not is_its_own or len(signature) > ARGS_BYTES_MAX or _NOT_IN_SIGNATURES_RE.search(signature):
+            raise ArgumentError(f"{signature[:SHOWN_CHARS_MAX]!r} is not a signature of `{tool}`")
     return tuple(signatures)
+
+
+def _service_of(name: str) -> str:
+    """By the custom that tools bear the name of their service before a dot or an underscore."""
+    return _SERVICE_END_RE.split(name, 1)[0]
 
 
 def shown(signature: str) -> str:

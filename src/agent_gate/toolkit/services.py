@@ -11,10 +11,11 @@ from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports.services import Offered, Service, ToolProvider
-from agent_gate.ports.tools import RegisteredTool, Transition
+from agent_gate.ports.tools import Act, RegisteredTool, Transition
 from agent_gate.system.entry_points import SERVICES, offers
 from agent_gate.toolkit.offered import registered_tool
 from agent_gate.toolkit.registered import make_registered_tool
+from agent_gate.toolkit.tables import refuse_rows_of_others
 
 _REQUIRED = ("tools", "execute")
 _OPTIONAL = ("name", "dependencies", "start", "health_check", "close")
@@ -89,7 +90,9 @@ def registered_tools(service: Service) -> list[RegisteredTool]:
 def _registered(service: Service, offered: Offered) -> RegisteredTool:
     if isinstance(offered, ToolDeclaration):
         return make_registered_tool(offered, service.name, act=_by_execute(service, offered))
-    return replace(registered_tool(offered), service=service.name)
+    registered = registered_tool(offered)
+    act = _with_its_own_rows(service, registered.act) if registered.act else None
+    return replace(registered, service=service.name, act=act)
 
 
 def declarations(service: ToolProvider) -> Iterator[ToolDeclaration]:
@@ -113,7 +116,16 @@ def _by_execute(service: Service, tool: ToolDeclaration) -> object:
     async def act(bound: BoundCall) -> Json:
         return await service.execute(tool.name, dict(bound.args))
 
-    return act
+    return _with_its_own_rows(service, act)
+
+
+def _with_its_own_rows(service: Service, act: Act) -> Act:
+    async def checked(bound: BoundCall) -> Json:
+        result = await act(bound)
+        refuse_rows_of_others(result, service)
+        return result
+
+    return checked
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from agent_gate.ledger.sqlite.deadlines import OPEN, values_of
 from agent_gate.ledger.sqlite.migrate import HEADS, is_newer, named, revisions
 from agent_gate.ledger.sqlite.open_files import place_of
 from agent_gate.ledger.sqlite.rows import ENTRY_COLUMNS, entry_of
-from agent_gate.ledger.sqlite.service_tables import brought
+from agent_gate.ledger.sqlite.service_tables import brought, quoted
 from agent_gate.model.approval import question_of
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import StorageError
@@ -298,7 +298,10 @@ class SqliteReader:
 
     def count_old_rows(self, before: str) -> int:
         tables = [table for table in brought(self.connection) if table.moment]
-        counts = (f"SELECT count(*) FROM {table.name} WHERE {table.moment} < ?" for table in tables)  # noqa: S608
+        counts = (
+            f"SELECT count(*) FROM {quoted(table.name)} WHERE {quoted(table.moment)} < ?"  # noqa: S608
+            for table in tables
+        )
         return sum(int(self.row(sql, before)[0]) for sql in counts)
 
     def rows(self, sql: str, *values: object) -> Iterator[Any]:

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agent_gate.model.service_tables import Column, Table, Value
+from agent_gate.model.service_tables import LEDGERS_OWN, Column, Table, Value
 
 MADE = (
     "CREATE TABLE IF NOT EXISTS service_tables ("
@@ -35,7 +35,8 @@ def brought(connection: sqlite3.Connection) -> Iterator[Brought]:
     yield from _FROM_MIGRATIONS
     if _has(connection, "service_tables"):
         for row in connection.execute("SELECT name, moment, call FROM service_tables").fetchall():
-            if all(_NAME.fullmatch(name) for name in row if name):  # whoever has the file could write another
+            # Whoever has the file could write another, or name what is no service's.
+            if row[0] not in LEDGERS_OWN and all(_NAME.fullmatch(name) for name in row if name):
                 yield Brought(*row)
 
 
@@ -53,11 +54,16 @@ def _has(connection: sqlite3.Connection, table: str) -> bool:
 
 def table_sql(table: Table) -> str:
     columns = ", ".join(map(column_sql, table.columns))
-    return f"CREATE TABLE {table.name} ({columns}, PRIMARY KEY ({', '.join(table.key)}))"
+    return f"CREATE TABLE {quoted(table.name)} ({columns}, PRIMARY KEY ({', '.join(map(quoted, table.key))}))"
+
+
+def quoted(name: str) -> str:
+    """A name that may be a word of SQL; in double quotes SQLite would take an unknown one for a text."""
+    return f"[{name}]"
 
 
 def column_sql(column: Column) -> str:
-    return f"{column.name} {column.kind.upper()}{'' if column.may_be_null else ' NOT NULL'}"
+    return f"{quoted(column.name)} {column.kind.upper()}{'' if column.may_be_null else ' NOT NULL'}"
 
 
 def rows_of(
@@ -70,9 +76,9 @@ def rows_of(
     if not _has(connection, table.name):
         return []
     names = columns or [column.name for column in table.columns]
-    asked = " AND ".join(f"{name} IS ?" for name in where)
+    asked = " AND ".join(f"{quoted(name)} IS ?" for name in where)
     sql = (
-        f"SELECT {', '.join(names)} FROM {table.name}{f' WHERE {asked}' if where else ''}"  # noqa: S608
-        f" ORDER BY {', '.join(table.key)}"
+        f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table.name)}{f' WHERE {asked}' if where else ''}"  # noqa: S608
+        f" ORDER BY {', '.join(map(quoted, table.key))}"
     )
     return connection.execute(sql, tuple(where.values())).fetchall()

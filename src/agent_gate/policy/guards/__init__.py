@@ -12,7 +12,7 @@ from agent_gate.policy.guards.paths import PathRules
 from agent_gate.policy.guards.surroundings import Surroundings
 from agent_gate.policy.layers import Answer, deny
 
-__all__ = ["Guard", "GuardContext", "Surroundings", "guard_of"]
+__all__ = ["Guard", "GuardContext", "Surroundings", "guard_of", "guard_or_denial"]
 
 Guard: TypeAlias = Callable[[BoundCall, Facts], Answer]
 """Its reason says allow where it passed, deny with a code where it did not, and ask where the policy would rather."""
@@ -40,10 +40,26 @@ def guard_of(tool: ToolDeclaration, context: GuardContext) -> Guard | None:
     section, given = tool.guard.section, context.policy.guards.of(tool.name)
     if section is not None and section.is_needed and given is None:
         return _denied_without_section(tool.name, section.example)
-    return tool.guard.build(given, context)
+    guard: object = tool.guard.build(given, context)
+    if not callable(guard):
+        raise ValueError(f"what the tool brings as its guard judges nothing: {type(guard).__name__}")
+    return guard
+
+
+def guard_or_denial(tool: ToolDeclaration, context: GuardContext) -> Guard | None:
+    """The same; one that cannot be built denies, and keeps nobody from judging other tools."""
+    try:
+        return guard_of(tool, context)
+    except Exception as error:
+        return _always(
+            deny("guard", 1001, f"the guard of `{tool.name}` cannot be built: {type(error).__name__}: {error}")
+        )
 
 
 def _denied_without_section(tool: str, example: str) -> Guard:
     suggestion = f"add one: {example}" if example else "add one"
-    answer = deny("guard", 1001, f"`{tool}` has no section under tools: in the policy", suggestion)
+    return _always(deny("guard", 1001, f"`{tool}` has no section under tools: in the policy", suggestion))
+
+
+def _always(answer: Answer) -> Guard:
     return lambda _, __: answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_gate.ledger.chain import GENESIS
 from agent_gate.ledger.sqlite.changes.handler import Handler, Writing
 from agent_gate.ledger.sqlite.group import ENTRY_WAL_BYTES, Chain
-from agent_gate.ledger.sqlite.service_tables import brought
+from agent_gate.ledger.sqlite.service_tables import brought, quoted
 from agent_gate.model.committed import NotOpen
 from agent_gate.model.record import output_blob, undo_blob
 from agent_gate.model.work import CreateProject, Erase, KeepBlob, SetStatus, StateChange
@@ -71,7 +71,8 @@ def _erase(writing: Writing, change: Erase) -> None:
         )
         cursor.execute("DELETE FROM blobs WHERE hash IN (?, ?)", (output_blob(call_id), undo_blob(call_id)))
         for table in tables:
-            cursor.execute(f"DELETE FROM {table.name} WHERE {table.call} = ?", (call_id,))  # noqa: S608 -- names of ours
+            sql = f"DELETE FROM {quoted(table.name)} WHERE {quoted(table.call)} = ?"  # noqa: S608 -- names of ours
+            cursor.execute(sql, (call_id,))
     # What the erased bodies told of the counts is gone.
     found = cursor.execute("SELECT scope, bucket, amount FROM counters WHERE project = ?", (project,))
     writing.told["counters"] = [list(row) for row in found.fetchall()]
