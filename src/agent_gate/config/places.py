@@ -11,7 +11,7 @@ from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 
 Field: TypeAlias = tuple[str | int, ...]
-"""The way from the top of a file to a value: keys, and numbers of list items."""
+"""The path from the top of a file to a value: keys, and numbers of list items."""
 
 _BARE = re.compile(r"[\w.*-]{1,60}\Z", re.ASCII)
 _SHOWN_CHARS_MAX = 60
@@ -31,7 +31,7 @@ def field_name(field: Field) -> str:
 
 
 def value_at(value: Json, *field: str | int) -> Json:
-    """The value of a field, or None where the way to it ends or bends."""
+    """The value of a field, or None where the path to it ends or bends."""
     for step in field:
         try:
             value = value[step]

@@ -41,7 +41,7 @@ def assemble(
     approval_timeout_s: float,
     bounds: GateBounds = DEFAULT_BOUNDS,
 ) -> Gate:
-    """`agent` is who calls where nobody else is named; `can_ask` where people can be reached, by whichever way."""
+    """`agent` is who calls where nobody else is named; `can_ask` where people can be reached, by whichever channel."""
     stages = Stages(
         Admission(ledger, clock, secrets),
         Binder(tools, ledger, clock, secrets, can_ask),

@@ -1,4 +1,4 @@
-"""The way of one call from bind to settle: each stage in turn, and again where the world moved in between."""
+"""The path of one call from bind to settle: each stage in turn, and again where the world moved in between."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNFIT = Unfit.UNFIT
 
 
 class Driver:
-    """Drives a call; whatever happens on its way ends in one outcome."""
+    """Drives a call; whatever happens meanwhile ends in one outcome."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Gate: takes calls in, lets each go its way, and answers whoever waits."""
+"""Gate: takes calls in, has each driven to its end, and answers whoever waits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNSAID: Final[Any] = object()
 
 
 class Gate:
-    """The one way from an agent's wish to a recorded outcome."""
+    """The one path from an agent's wish to a recorded outcome."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Gate:
 
     async def _drive(self, progress: Progress) -> Outcome:
         """Drive the call and tell who waits, a turn of the event loop sooner than its task could; and who watches."""
-        outcome: Outcome | None = None  # none where the way was broken off
+        outcome: Outcome | None = None  # none where the call was broken off
         try:
             outcome = await self._driver.drive(progress)
         finally:
@@ -266,7 +266,7 @@ class Gate:
             raise GateError.of(problem)
 
     def count_refusal(self, who: str, problem: Problem) -> None:
-        """Somebody was turned away at a door: counted, and written down in a summary, never one entry each."""
+        """Count a refusal at a door; it is written down in a summary, never one entry each."""
         self.stages.refusal_counts.count(who, problem)
         self.observer.refused(problem)
 

@@ -1,4 +1,4 @@
-"""One call on its way: what it has reached so far, and what that means for who waits."""
+"""Progress of one call: what it has reached so far, and what that means for who waits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agent_gate.ports.watching import Reached
 
 
 class Progress(Struct, eq=False):
-    """One call on its way: what it has reached so far."""
+    """Progress of one call: what it has reached so far."""
 
     request: CallRequest
     call_id: str

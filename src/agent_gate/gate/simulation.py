@@ -1,4 +1,4 @@
-"""Simulation: calls go their way as far as that changes nothing and asks nobody."""
+"""Simulation: calls are driven as far as that changes nothing and asks nobody."""
 
 from __future__ import annotations
 

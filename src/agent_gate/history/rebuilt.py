@@ -1,4 +1,4 @@
-"""The tables beside the chain as the entries say they must be: rebuilt while the chains are walked."""
+"""The side tables as the entries say they must be: rebuilt while the chains are walked."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Rebuilt:
 
 
 def work_of(body: str) -> dict[str, Any]:
-    """Find what an entry's transaction did beside the chain; exact, and without parsing what stands before it.
+    """Find what an entry's transaction did to the side tables; exact, and without parsing what stands before it.
 
     The field is the last of the body, so that what follows its key is its value and one closing brace.
     """

@@ -83,7 +83,7 @@ class RecordedCall:
         )  # fmt: skip
 
     @property
-    def standing(self) -> tuple[tuple[str, ...], str | None, bool, str | None]:
+    def caller(self) -> tuple[tuple[str, ...], str | None, bool, str | None]:
         """Find who called, in which mode, confirmed or not, and what its own mode is, if a verdict can rest on it."""
         facts = self._body["facts"]
         return tuple(facts.get("roles", ())), facts.get("mode"), facts.get("confirmed", False), facts.get("ceiling")
@@ -94,7 +94,7 @@ class RecordedCall:
         body = self._body
         found = body["facts"].get("found")
         names = body["signatures"], body.get("aliases")
-        return orjson.dumps([self.standing, found, body["args"], names, body.get("resources")])
+        return orjson.dumps([self.caller, found, body["args"], names, body.get("resources")])
 
 
 @lru_cache(maxsize=1_024)
@@ -153,7 +153,7 @@ def verdict_by_names(call: RecordedCall, tool: ToolDeclaration, judge: Judge) ->
     """
     request = _request(call.agent_id, call.tool, call.project)
     bound = BoundCall("", request, {}, {}, call.signatures, "", aliases=call.aliases)
-    return judge.decide(bound, _facts(*call.standing), tool)
+    return judge.decide(bound, _facts(*call.caller), tool)
 
 
 class RecordedTools:

@@ -1,4 +1,4 @@
-"""The tables beside the chain, row by row, held against what the entries say they must be."""
+"""The side tables, row by row, held against what the entries say they must be."""
 
 from __future__ import annotations
 

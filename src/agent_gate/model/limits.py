@@ -423,7 +423,7 @@ HOME_NOTICE_S = 15.0
 HOME_QUESTIONS_MAX = 20
 """Open ones on phones at a time; the rest follow as these end, and are at every other door meanwhile."""
 HOME_PRESSES_MAX = 100
-"""Of buttons, that wait to be looked at; what comes beyond that is turned away."""
+"""Of buttons, that wait to be looked at; what comes beyond that is refused."""
 HOME_SNAPSHOT_ROWS_MAX = 200
 HOME_SNAPSHOT_BYTES_MAX = 1_048_576
 """Of one commit while the home is kept, so that calls that are recorded meanwhile hardly wait."""

@@ -19,7 +19,7 @@ KINDS_MAX = 1_000
 
 
 class RefusalCounts:
-    """Counts who was turned away and why, until the next summary."""
+    """Counts who was refused and why, until the next summary."""
 
     def __init__(self, ledger: Append, clock: Clock, ids: Ids, interval_s: float = REFUSAL_SUMMARY_S) -> None:
         self._ledger, self._clock, self._ids, self._interval_s = ledger, clock, ids, interval_s

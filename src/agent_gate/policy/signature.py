@@ -48,7 +48,7 @@ def signatures_for(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tu
 
 
 def _given_by(sign: Signer, tool: ToolDeclaration, args: Mapping[str, Json]) -> Sequence[str]:
-    """What a signer makes of a copy: what it takes out of the arguments is still what would be done."""
+    """Sign a copy of the arguments: what the signer takes out of them is still what would be done."""
     try:
         signatures = sign(orjson.loads(orjson.dumps(args)))
     except (GateError, ValueError):

@@ -30,7 +30,7 @@ class Observer(Protocol):
         ...
 
     def refused(self, problem: Problem) -> None:
-        """Somebody was turned away at a door."""
+        """Somebody was refused at a door."""
         ...
 
     def looked(self, door: str, place: str) -> None:

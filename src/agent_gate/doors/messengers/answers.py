@@ -61,7 +61,7 @@ class Answers:
         return held[0] if held and sealed_for else None
 
     async def give(self, answer: SealedAnswer, by: Approver, who: str, *, holder: str = "", note: str = "") -> Given:
-        """`who` it is as far as the channel knows, for what is turned away; the gate refuses what has ended."""
+        """`who` it is as far as the channel knows, for what is rejected; the gate refuses what has ended."""
         question = await self._question(answer.call_id)
         if question is not None and not self._seals.hold(answer, digest(question), holder):
             return self.turn_away(who, OUT_OF_DATE)

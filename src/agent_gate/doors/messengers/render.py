@@ -14,7 +14,7 @@ from agent_gate.model.visible import Drawn, drawn, visible, visible_difference
 
 _FRAME = "│ "
 """Before every line that the agent had a hand in, so that none of them can pass for one of ours."""
-_STANDING_UNITS_MAX = 640
+_SO_FAR_UNITS_MAX = 640
 """Whatever is to be said of approvals so far: whether a call fits does not depend on it."""
 _CUT_ARGUMENTS_MAX = 8
 _CUT_SIGNATURES_MAX = 3
@@ -43,18 +43,18 @@ def render(
 
     `unattended` is what whoever answers has to know where the process that holds the call is gone.
     """
-    standing = _fitted("\n".join(_standing(question, approved_by, unattended)), _STANDING_UNITS_MAX)
-    about_max = units_max - _STANDING_UNITS_MAX - 2
+    so_far = _fitted("\n".join(_lines_so_far(question, approved_by, unattended)), _SO_FAR_UNITS_MAX)
+    about_max = units_max - _SO_FAR_UNITS_MAX - 2
     about = _all_that_fits(_in_full(question, about_max), about_max)
     if about is not None:
-        return Rendered(f"{about}\n\n{standing}", True, about)
+        return Rendered(f"{about}\n\n{so_far}", True, about)
     notice = (
         f"This call is too long to be shown here in full (at most {about_max} characters fit),"
         f" so it can only be denied here. Read and answer it in {elsewhere}."
     )
-    room = units_max - units(f"{notice}\n\n\n\n{standing}")
+    room = units_max - units(f"{notice}\n\n\n\n{so_far}")
     about = _fitted("\n".join(_in_short(question)), room)
-    return Rendered(f"{notice}\n\n{about}\n\n{standing}", False, about)
+    return Rendered(f"{notice}\n\n{about}\n\n{so_far}", False, about)
 
 
 def _all_that_fits(lines: Iterable[str | None], units_max: int) -> str | None:
@@ -130,9 +130,9 @@ def _heading(question: Question) -> Iterator[str]:
     yield f"Call: {one_line(question.call_id)}"
 
 
-def _standing(question: Question, approved_by: Sequence[str], unattended: str) -> Iterator[str]:
+def _lines_so_far(question: Question, approved_by: Sequence[str], unattended: str) -> Iterator[str]:
     if unattended:
-        yield one_line(unattended, _STANDING_UNITS_MAX)
+        yield one_line(unattended, _SO_FAR_UNITS_MAX)
     if question.approver_roles:
         yield f"For approvers with role: {one_line(', '.join(question.approver_roles))}"
     if question.approvers_required > 1:

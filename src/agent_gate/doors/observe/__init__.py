@@ -22,7 +22,7 @@ __all__ = ["Observation", "Watchdog", "configure_logs", "routes", "secrets_of"]
 
 
 class Observation:
-    """Watches the gate of one hall from now on."""
+    """Watches the gate of one server from now on."""
 
     def __init__(self, context: ServerContext) -> None:
         gate = context.gate

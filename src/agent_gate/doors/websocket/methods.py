@@ -25,7 +25,7 @@ Method: TypeAlias = Callable[["Session", Mapping[str, Json]], Awaitable[Json | O
 
 
 class Session:
-    """One agent at the hall's doors; where the agent is told an error, an RpcError or GateError is raised."""
+    """One agent at a server's doors; where the agent is told an error, an RpcError or GateError is raised."""
 
     def __init__(self, context: ServerContext, agent: Agent) -> None:
         self.context, self.agent = context, agent

@@ -83,8 +83,8 @@ def counted(connection: sqlite3.Connection, project: str, scope: str) -> bool:
 
 def is_backed(connection: sqlite3.Connection, grant: Grant) -> bool:
     """Tell whether by the entries a person gave this very grant, none took it back, and it is not used up."""
-    standing = status_of(connection, grant)
-    return standing is not None and standing[1] is None and standing[0] >= grant.uses_left > 0
+    status = status_of(connection, grant)
+    return status is not None and status[1] is None and status[0] >= grant.uses_left > 0
 
 
 def status_of(connection: sqlite3.Connection, grant: Grant) -> tuple[int, str | None] | None:

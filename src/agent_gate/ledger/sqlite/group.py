@@ -17,13 +17,13 @@ from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.project import StateRef
 from agent_gate.ports.examining import Heads
 
-_STANDING = (
+_STATUS = (
     "coalesce((SELECT e.status FROM entries e WHERE e.project = heads.project AND e.kind = 'project'"
     " ORDER BY e.seq DESC LIMIT 1), 'open')"
 )
 """A project's status as its entries say; the column of the same name is a copy for whoever looks."""
-SELECT_HEAD = f"SELECT seq, hash, state_version, snapshot_id, {_STANDING} FROM heads WHERE project = ?"  # noqa: S608
-SELECT_HEADS = f"SELECT project, seq, hash, state_version, snapshot_id, {_STANDING} FROM heads WHERE project IN (?, ?)"  # noqa: S608
+SELECT_HEAD = f"SELECT seq, hash, state_version, snapshot_id, {_STATUS} FROM heads WHERE project = ?"  # noqa: S608
+SELECT_HEADS = f"SELECT project, seq, hash, state_version, snapshot_id, {_STATUS} FROM heads WHERE project IN (?, ?)"  # noqa: S608
 """The project's, and beside it that of the gate itself, which says whether it is paused."""
 MOVE_HEAD = "UPDATE heads SET seq = ?, hash = ?, state_version = ?, snapshot_id = ? WHERE project = ?"
 INSERT_ENTRIES = (

@@ -1,4 +1,4 @@
-"""Reads of the tables beside the chain: grants, results that wait, messages about questions, the clock."""
+"""Reads of the side tables: grants, results that wait, messages about questions, the clock."""
 
 from __future__ import annotations
 

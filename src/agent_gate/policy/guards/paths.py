@@ -120,7 +120,7 @@ class PathRules:
         return self._outside() if hiding is None else self._hidden(hiding)
 
     def _protection(self, path: str) -> str:
-        """In which way a path is out of reach; empty for most."""
+        """Say how a path is out of reach; empty for most."""
         if covering(self._own, path):
             return _OWN
         for pattern in self._protected:

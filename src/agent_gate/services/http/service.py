@@ -114,7 +114,7 @@ class HttpService:
         if fetch.url.is_address:
             return self._binding(errand, [fetch.url.host])
         bound = self._binding(errand, [])
-        # Where a person is asked first, the name is looked up when the call is performed; what is only imagined, never.
+        # Where a person is asked first, the name is looked up when the call is performed; in a simulation, never.
         return bound if request.simulate else replace(bound, look_further=partial(self._looked_up, errand))
 
     def _binding(self, errand: _Errand, addresses: list[str]) -> Binding:

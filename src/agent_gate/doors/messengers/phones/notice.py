@@ -20,7 +20,7 @@ _FRAME = "│ "
 _ACTIVE = re.compile(r"[<&\\]|\{(?=[{%#])")
 """Characters that are read on the way: templates by Home Assistant, HTML and `\n` by the Android app."""
 _CHARS_MAX = HOME_PHONE_LINES_MAX * HOME_PHONE_LINE_CHARS
-_TITLE_CHARS_MAX, _SIGNATURE_CHARS_MAX, _STANDING_CHARS_MAX = 40, 100, 300
+_TITLE_CHARS_MAX, _SIGNATURE_CHARS_MAX, _SO_FAR_CHARS_MAX = 40, 100, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ def render(question: Question, approved_by: Sequence[str] = (), unattended: str 
     """`unattended` is what whoever answers has to know where the process that holds the call is gone."""
     about = _all_that_fits(_about(question))
     tool = plain(question.tool)
-    standing = _cut(" ".join(_standing(question, approved_by, unattended)), _STANDING_CHARS_MAX)
+    so_far = _cut(" ".join(_lines_so_far(question, approved_by, unattended)), _SO_FAR_CHARS_MAX)
     if about is not None:
-        return Notice(_cut(f"Allow {tool}?", _TITLE_CHARS_MAX), "\n".join((*about, standing)), True)
+        return Notice(_cut(f"Allow {tool}?", _TITLE_CHARS_MAX), "\n".join((*about, so_far)), True)
     text = (
         f"{_asker(question)} asks for more than can be shown here in full ({HOME_PHONE_LINES_MAX} lines fit),"
         " so it can only be denied here. Read and answer it in the console, or with `agent-gate pending`.\n"
         f"{_FRAME}{_cut(plain(question.signatures[0], _SIGNATURE_CHARS_MAX), _SIGNATURE_CHARS_MAX)}"
     )
-    return Notice(_cut(f"To be read: {tool}", _TITLE_CHARS_MAX), f"{text}\n{standing}", False)
+    return Notice(_cut(f"To be read: {tool}", _TITLE_CHARS_MAX), f"{text}\n{so_far}", False)
 
 
 def _all_that_fits(lines: Iterator[str | None]) -> list[str] | None:
@@ -90,7 +90,7 @@ def _asker(question: Question) -> str:
     return plain(f"{question.agent_id}{owner}{project}")
 
 
-def _standing(question: Question, approved_by: Sequence[str], unattended: str) -> Iterator[str]:
+def _lines_so_far(question: Question, approved_by: Sequence[str], unattended: str) -> Iterator[str]:
     if unattended:
         yield plain(unattended)
     if question.approvers_required > 1:

@@ -1,4 +1,4 @@
-"""Tables of a server beside the chain: grants, results that wait for their agent, messages about questions."""
+"""Side tables of a server: grants, results that wait for their agent, messages about questions."""
 
 import sqlalchemy as sa
 from alembic import op
