@@ -29,7 +29,7 @@ from agent_gate.model.service_tables import (
 from agent_gate.model.setting import Setting
 from agent_gate.model.tool import Effect, Json, Risk, Section, ToolDeclaration
 from agent_gate.model.work import Work
-from agent_gate.ports import WithRows
+from agent_gate.ports.tools import WithRows
 from agent_gate.toolkit import GuardedBy, Reach, tool
 from tests.gates import ALLOW_ALL, a_gate, kinds_of, rows
 
