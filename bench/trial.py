@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from agent_gate import Agent, open_gate, tool
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import try_policy
 from agent_gate.ledger.sqlite.reader import open_reader
+from agent_gate.model.tool import Risk, ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.rules import RuleIndex
 from agent_gate.resolve.surroundings import look_around
+from agent_gate.tools.catalogue import BUILTIN
 from bench.figure import Figure, at_least, taking_turns_us
 
 CALLS = 3_000
@@ -25,10 +28,14 @@ RULES = 1_000
 Wish = tuple[str, dict[str, str]]
 
 
-@tool("ha_call_service", effect="write", cost=0, risk="low")
-async def call_service(domain: str, service: str, entity_id: str) -> str:
-    """Stands for a home."""
-    return "done"
+class Home:
+    """Stands for a home, whose calls are signed and judged as those of a real one."""
+
+    def tools(self) -> Sequence[ToolDeclaration]:
+        return [replace(BUILTIN["ha_call_service"], cost=0, risk=Risk.LOW)]
+
+    async def execute(self, tool_name: str, args: Mapping[str, Any]) -> str:
+        return "done"
 
 
 @tool("mail.search", effect="read", cost=0, risk="low")
@@ -103,7 +110,7 @@ def _wishes(root: Path) -> list[Wish]:
 async def _record(root: Path, db: str, wishes: Sequence[Wish]) -> None:
     turn = iter(wishes)
     async with open_gate(
-        _policy(root), root / db, tools=(call_service, search), agent=Agent("bench"), working_dir=root, services=()
+        _policy(root), root / db, tools=(search,), agent=Agent("bench"), working_dir=root, services=(Home(),)
     ) as gate:
 
         async def caller() -> None:

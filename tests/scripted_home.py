@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.system.clock import SystemClock
 from tests.gates import soon
@@ -221,10 +222,12 @@ async def a_client(
     token: str = TOKEN,
     *,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    bounds: HomeBounds = DEFAULT_BOUNDS,
     **settings: Any,
 ) -> AsyncIterator[HomeClient]:
     """Started, and closed in the end."""
-    client = HomeClient(HomeAssistantConfig(url, **settings), token, SystemClock(), pause=pause, jitter=lambda: JITTER)
+    config = HomeAssistantConfig(url, **settings)
+    client = HomeClient(config, token, SystemClock(), pause=pause, jitter=lambda: JITTER, bounds=bounds)
     try:
         await soon(client.start())
         yield client

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -16,6 +15,7 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.errors import Problem
 from agent_gate.services.contacts import ContactsService
+from agent_gate.services.home_assistant.bounds import HomeBounds
 from agent_gate.services.home_assistant.service import HomeAssistantService
 from agent_gate.system.clock import RandomIds, SystemClock
 from agent_gate.tools.home_assistant.declarations import PERIODS
@@ -233,19 +233,19 @@ async def test_a_deny_of_reading_one_entity_holds_for_every_list(house: House, t
 
 async def test_a_revoked_token_is_replaced_by_its_owner_while_the_gate_runs(house: House, tmp_path: Path) -> None:
     settings = HomeAssistantConfig(house.url)
-    with patch("agent_gate.services.home_assistant.connection.HOME_TOKEN_LOOK_S", 0.02):
-        async with ledger_with_token(tmp_path / "gate.db", await house.new_token()) as old:
+    async with ledger_with_token(tmp_path / "gate.db", await house.new_token()) as old:
+        pass
+    async with open_gate(POLICY, tmp_path / "gate.db", home_assistant=settings, services=()) as gate:
+        [service] = [each for each in gate.services if isinstance(each, HomeAssistantService)]
+        service.client._connection.bounds = HomeBounds(token_look_s=0.02)
+        assert service.health.user is not None
+        assert (service.health.version, service.health.user.is_admin) == (house.version, True)
+        await house.revoke(old)
+        await until(lambda: "refuses the token" in service.trouble)
+        async with ledger_with_token(tmp_path / "gate.db", house.token):
             pass
-        async with open_gate(POLICY, tmp_path / "gate.db", home_assistant=settings, services=()) as gate:
-            [service] = [each for each in gate.services if isinstance(each, HomeAssistantService)]
-            assert service.health.user is not None
-            assert (service.health.version, service.health.user.is_admin) == (house.version, True)
-            await house.revoke(old)
-            await until(lambda: "refuses the token" in service.trouble)
-            async with ledger_with_token(tmp_path / "gate.db", house.token):
-                pass
-            await until(lambda: service.client.home.is_live)
-            assert (await At(gate).ask("ha_get_state", entity_id=LIGHT))["live"] is True
+        await until(lambda: service.client.home.is_live)
+        assert (await At(gate).ask("ha_get_state", entity_id=LIGHT))["live"] is True
 
 
 @asynccontextmanager

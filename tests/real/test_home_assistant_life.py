@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_gate.model.errors import ConfigError
+from agent_gate.services.home_assistant.bounds import HomeBounds
 from tests.contract.houses import a_raw
 from tests.gates import rows, soon
 from tests.real.gates_at_home import a_real_gate, call, client_of, done, house_of, in_time, state_of
@@ -85,16 +86,14 @@ async def test_a4_a5_a_flood_that_makes_the_server_drop_us_is_followed_by_a_whol
         assert home.is_live
 
 
-async def test_a3_pings_are_sent_with_an_id_and_answered_with_a_pong(
-    tmp_path: Path, real_home: RealHome, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent_gate.services.home_assistant.connection.HOME_PONG_S", 0.9)
+async def test_a3_pings_are_sent_with_an_id_and_answered_with_a_pong(tmp_path: Path, real_home: RealHome) -> None:
     log = real_home.directory / "hass.out"
     async with a_raw(house_of(real_home)) as raw:
         begun = len(log.read_text())
         await raw.ask("call_service", **_logging("debug"))
         try:
             async with a_real_gate(tmp_path, real_home, websocket_ping_interval=1) as gate:
+                client_of(gate)._connection.bounds = HomeBounds(pong_s=0.9)
                 first = client_of(gate)._connection.link
                 await in_time(lambda: log.read_text()[begun:].count('"type":"pong"') >= 3)
                 assert client_of(gate)._connection.link is first

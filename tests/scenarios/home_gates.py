@@ -10,6 +10,7 @@ from typing import Any
 from agent_gate import Agent, Gate, Outcome
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.tool import Json
+from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.service import HomeAssistantService
 from agent_gate.simulated_home import SimulatedHome, simulated_home
@@ -29,10 +30,14 @@ async def a_gate_at_home(
             yield gate, running.home
 
 
+def client_of(gate: Gate) -> HomeClient:
+    [service] = [each for each in gate.services if isinstance(each, HomeAssistantService)]
+    return service.client
+
+
 def known_home(gate: Gate) -> Home:
     """What the gate knows of it."""
-    [service] = [each for each in gate.services if isinstance(each, HomeAssistantService)]
-    return service.client.home
+    return client_of(gate).home
 
 
 async def call_service(gate: Gate, name: str, entity_id: Any = None, **args: Json) -> Outcome:

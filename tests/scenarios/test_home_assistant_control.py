@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
@@ -18,10 +17,11 @@ from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.model.verdict import Verdict
 from agent_gate.policy.judge import Judge
+from agent_gate.services.home_assistant.bounds import HomeBounds
 from agent_gate.services.home_assistant.home import RegistryEntry as Placed
 from agent_gate.simulated_home import RegistryEntry
 from tests.gates import ALLOW_ALL, ASK_ALL, a_gate, approve, code_of, entries, outcome_of, pending, soon, until
-from tests.scenarios.home_gates import a_gate_at_home, call_service, known_home
+from tests.scenarios.home_gates import a_gate_at_home, call_service, client_of, known_home
 
 KITCHEN = ["light.ceiling_lights", "light.kitchen_lights"]
 
@@ -272,8 +272,8 @@ async def test_a_call_whose_answer_is_lost_is_unknown_and_never_made_again(tmp_p
 async def test_a_call_that_takes_too_long_is_unknown(tmp_path: Path) -> None:
     async with a_gate_at_home(tmp_path) as (gate, home):
         home.hold_answers()
-        with patch("agent_gate.services.home_assistant.control.HOME_SERVICE_S", 0.05):
-            outcome = await call_service(gate, "light.turn_off", KITCHEN[0])
+        client_of(gate).bounds = HomeBounds(service_s=0.05)
+        outcome = await call_service(gate, "light.turn_off", KITCHEN[0])
         assert (outcome.status, code_of(outcome), len(home.calls)) == (Status.UNKNOWN, 2007, 1)
 
 

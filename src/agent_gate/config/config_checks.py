@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
+from agent_gate.config.declaration import declared_fields
 from agent_gate.config.places import Field, field_name, mapping_at, mappings_at, shown
 from agent_gate.config.problems import Problems
+from agent_gate.config.settings import MessengerConfig
 from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.tool import Json
 
@@ -50,8 +52,8 @@ def check_meaning(value: Json, problems: Problems, *, for_agents: bool = True) -
         _check_state(("projects", name), mapping_at(value, "projects", name), problems)
 
 
-_MESSENGERS = {"telegram": "token, chat_id and allowed_users", "webhook": "url and secret"}
-"""The sections of a messenger, by its type, and what is written there."""
+_MESSENGERS = {one.name: one.setting.remedy for one in declared_fields(MessengerConfig) if one.name != "type"}
+"""The sections of a messenger, by its type, and what to do where one is missing."""
 
 
 def _messengers(value: Json) -> list[tuple[Field, Mapping[str, Any]]]:
@@ -69,7 +71,7 @@ def _check_messengers(value: Json, problems: Problems) -> None:
         if not isinstance(kind, str) or kind not in _MESSENGERS:
             continue
         if kind not in messenger:
-            problems.add((*place, kind), f"missing; write {_MESSENGERS[kind]}")
+            problems.add((*place, kind), f"missing; {_MESSENGERS[kind]}")
         for other in _MESSENGERS.keys() - {kind}:
             if other in messenger:
                 problems.add((*place, other), f"would have no effect beside `type: {kind}`; remove it")

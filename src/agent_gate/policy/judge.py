@@ -41,7 +41,7 @@ _LOOKING_IS_READING = 3
 """Before edition 3 `state.get` had effect none for roles, like what changes the state: a viewer could see nothing."""
 _ALLOW, _ASK, _DENY = Decision.ALLOW, Decision.ASK, Decision.DENY
 _SILENT_RULES: layers.Answer = Reason("rules"), None
-_UNGUARDED: layers.Answer = Reason("guard"), None
+_UNGUARDED = layers.nothing("guard")
 OWN_RECORD = PermissionRule("gate.read(*)", "allow", "an agent may see what its own calls came to")
 """A rule of every policy: a deny rule overrules it, and nobody is asked whether an agent may have its answers."""
 _CALLER_LAYERS_MAX = 256

@@ -44,7 +44,7 @@ def ask(layer: str, text: str, rule: str = "") -> Answer:
 
 _NOTHING: dict[str, Answer] = {
     layer: (Reason(layer), None)
-    for layer in ("roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals")
+    for layer in ("guard", "roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals")
 }
 
 

@@ -7,7 +7,7 @@ from agent_gate.model.setting import Setting
 from agent_gate.model.tool import GuardedBy, Reach, Section
 from agent_gate.policy.encoding import encoded_text
 from agent_gate.policy.guards import Guard, GuardContext
-from agent_gate.policy.layers import allow, ask, deny
+from agent_gate.policy.layers import allow, ask, deny, nothing
 from agent_gate.ports.tools import WithRows
 from agent_gate.toolkit.classes import Tool, ToolContext, ToolOutput
 from agent_gate.toolkit.decorators import REGISTERED, current_call, tool, transition
@@ -41,6 +41,7 @@ __all__ = [
     "deny",
     "encoded_text",
     "make_registered_tool",
+    "nothing",
     "registered_tool",
     "schema_of",
     "tool",

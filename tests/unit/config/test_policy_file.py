@@ -118,7 +118,12 @@ def test_every_field_of_a_full_policy_arrives(file: Path) -> None:
             "admin": Role(Risk.HIGH),
             "guest": Role(Risk.LOW, (Effect.NONE,)),
         },
-        limits=ProjectLimits(60, 1000, 1000, {Mode.INTERACTIVE: 1, Mode.AUTONOMOUS: 10}),
+        limits=ProjectLimits(
+            rate_per_minute=60,
+            rate_per_hour=1000,
+            budget_daily=1000,
+            steps={Mode.INTERACTIVE: 1, Mode.AUTONOMOUS: 10},
+        ),
         approvals=(ApprovalRule(50, None, "admin", "guest", 2), ApprovalRule(None, Risk.HIGH, "", "operator", 1)),
         approvals_at_terminal=True,
         cooldown_seconds=60,

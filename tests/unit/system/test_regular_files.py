@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from agent_gate.chain.builtin.jwks import KeySource, fetched
 from agent_gate.chain.configured import registry_of
 from agent_gate.chain.faults import PolicyFailure
 from agent_gate.config import GatewayConfig
+from agent_gate.config.config_file import CONFIG_FORMAT
 from agent_gate.config.settings import TLSConfig
 from agent_gate.hosts.server.starting import _tls_of
 from agent_gate.ledger.files import LedgerFiles
@@ -128,8 +127,9 @@ def _properties(schema: Any, place: str = "") -> Iterator[str]:
 
 
 def test_every_field_that_names_a_file_is_in_the_table() -> None:
-    config = json.loads((files("agent_gate.config") / "schemas" / "config.json").read_text())
-    found = {name for name in _properties(config) if re.search(r"(^|[._])(cert|path|file)$|tls\.key$", name)}
+    found = {
+        name for name in _properties(CONFIG_FORMAT.schema) if re.search(r"(^|[._])(cert|path|file)$|tls\.key$", name)
+    }
     for policy in registry_of({}, SystemClock()).policies():
         found |= {field for field in _properties(policy.metadata_schema) if field.endswith("_file")}
     assert found == {*FIELDS, *NO_FILE_TO_READ}

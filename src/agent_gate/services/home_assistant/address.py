@@ -1,4 +1,4 @@
-"""Where a home is: its two addresses from one URL, and how TLS is checked."""
+"""Addresses of a home: two from one URL, and how TLS is checked."""
 
 from __future__ import annotations
 

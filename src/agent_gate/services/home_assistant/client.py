@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_gate.config import HomeAssistantConfig
-from agent_gate.model.limits import HOME_ANSWER_S, HOME_FIRST_SIGHT_S
+from agent_gate.model.limits import HOME_ANSWER_S
 from agent_gate.model.tool import Json
 from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.connection import Connection
 from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.echoes import Echoes
@@ -33,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What came of a call of a service."""
+    """The result of a call of a service."""
 
     context_id: str | None
     """By which the home knows what it changed; None where nobody said."""
@@ -54,6 +55,7 @@ class HomeClient:
         look_up: Callable[[], Awaitable[str]] | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
+        bounds: HomeBounds = DEFAULT_BOUNDS,
     ) -> None:
         """AuthRefused where the token cannot be one, whatever the server may think of it.
 
@@ -62,11 +64,11 @@ class HomeClient:
         if not (token and token.isascii() and token.isprintable() and " " not in token):
             raise AuthRefused("the home assistant token is empty, or holds what no token holds; set it again")
         address = Address.of(settings)
-        self.home = Home(clock)
+        self.home, self.bounds = Home(clock), bounds
         self._token = Token(token, look_up)
         self.url = address.rest_url
         self._hearing, self._echoes = Hearing(), Echoes()
-        self._rest = Rest(address, self._token)
+        self._rest = Rest(address, self._token, bounds)
         self._sync = Sync(self.home, self._hearing, self._echoes, self._rest, pause)
         self._connection = Connection(
             address,
@@ -76,6 +78,7 @@ class HomeClient:
             poll_interval_s=settings.poll_interval_seconds,
             pause=pause,
             jitter=jitter,
+            bounds=bounds,
         )
         self._running: asyncio.Task[None] | None = None
 
@@ -84,7 +87,7 @@ class HomeClient:
         _log.info("home assistant at %s, token %s", self.url, self._token.named)
         self._running = asyncio.create_task(self._connection.run())
         try:
-            async with asyncio.timeout(HOME_FIRST_SIGHT_S):
+            async with asyncio.timeout(self.bounds.first_sight_s):
                 await self._connection.tried.wait()
         except TimeoutError:
             _log.warning("%s", self.trouble)
@@ -109,7 +112,7 @@ class HomeClient:
 
     @property
     def user(self) -> TokenUser | None:
-        """Whose token it is; None before the first connection, and where the server does not say."""
+        """Find whose token it is; None before the first connection, and where the server does not say."""
         return self._sync.user
 
     async def command(self, type: str, *, timeout_s: float = HOME_ANSWER_S, **fields: Json) -> Json:  # noqa: A002
@@ -212,7 +215,7 @@ class HomeClient:
     async def _act(
         self, command: str, what: str, timeout_s: float, fields: Mapping[str, Json]
     ) -> Mapping[str, Json] | None:
-        """What the WebSocket answers; None where nothing was sent, so that REST may be tried."""
+        """Return what the WebSocket answers; None where nothing was sent, so that REST may be tried."""
         self._refuse_if_final()
         link = self._link()
         if link is None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import HOME_BACKOFF_S_MAX, HOME_BACKOFF_S_MIN, HOME_PONG_S, HOME_TOKEN_LOOK_S
+from agent_gate.model.limits import HOME_BACKOFF_S_MAX, HOME_BACKOFF_S_MIN
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost
 from agent_gate.services.home_assistant.link import Link, linked
@@ -31,6 +32,7 @@ class Connection:
         poll_interval_s: float,
         pause: Pause,
         jitter: Callable[[], float],
+        bounds: HomeBounds = DEFAULT_BOUNDS,
     ) -> None:
         """`jitter` gives numbers from 0 to 1: clients that lost the same server do not come back all at once."""
         self.link: Link | None = None
@@ -42,7 +44,7 @@ class Connection:
         """Set once the first attempt has come to something: in step, refused, or polled instead."""
         self._address, self._token, self._sync = address, token, sync
         self._ping_interval_s, self._poll_interval_s = ping_interval_s, poll_interval_s
-        self._pause, self._jitter = pause, jitter
+        self._pause, self._jitter, self.bounds = pause, jitter, bounds
         self._polls: asyncio.Task[None] | None = None
         self._told = False
 
@@ -78,7 +80,7 @@ class Connection:
         """Until there is one; False where none can come. The refused one counts as a failed login at each try."""
         await self._end_polls()
         while self._token.can_be_replaced:
-            await self._pause(HOME_TOKEN_LOOK_S)
+            await self._pause(self.bounds.token_look_s)
             if await self._token.renew():
                 _log.warning("home assistant is tried with another token, %s", self._token.named)
                 self.refused, self.trouble = None, "home assistant is tried with another token"
@@ -89,7 +91,7 @@ class Connection:
         """From one attempt to connect to the end of what came of it; whether the home was in step by it."""
         was_in_step = False
         try:
-            async with linked(self._address, self._token.value) as link:
+            async with linked(self._address, self._token.value, self.bounds) as link:
                 await self._end_polls()
                 self.link, self.trouble = link, "home assistant is being read, or still starts"
                 reason = await self._serve(link)
@@ -129,7 +131,7 @@ class Connection:
     async def _ping(self, link: Link) -> None:
         while True:
             await self._pause(self._ping_interval_s)
-            await link.ping(HOME_PONG_S)
+            await link.ping(self.bounds.pong_s)
 
     def _start_polls(self) -> None:
         if self._polls is None:

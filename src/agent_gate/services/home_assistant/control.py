@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_SERVICE_S, HOME_SETTLED_S
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.policy.judge import Judge
@@ -61,7 +60,7 @@ class Control:
     async def _settled(self) -> None:
         """Registries are read again soon after they have changed; if not, the call is refused."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(HOME_SETTLED_S):
+            async with asyncio.timeout(self._client.bounds.settled_s):
                 await self._client.home.settled()
 
     def _binding(self, request: CallRequest, args: Mapping[str, Json], judge: Judge) -> Binding:
@@ -114,7 +113,7 @@ class Calling:
         return _told(called, self.reach, home)
 
     async def preview(self, _: BoundCall) -> Json:
-        """How everything that it reaches is now; what it will become is the home's to say."""
+        """Show how everything that it reaches is now; what it will become is the home's to say."""
         found = (self.client.home.entity(entity_id) for entity_id in self.reach.targets)
         return {"entities": {entity.entity_id: {"now": entity.state} for entity in found if entity}}
 
@@ -137,8 +136,8 @@ class Calling:
         """Over a little before the run's time is: what was sent and not answered is unknown, not cut off."""
         ends_at = bound.request.run_ends_at
         if ends_at is None:
-            return HOME_SERVICE_S
-        return min(HOME_SERVICE_S, 0.9 * max(0.0, ends_at - self.clock.monotonic()))
+            return self.client.bounds.service_s
+        return min(self.client.bounds.service_s, 0.9 * max(0.0, ends_at - self.clock.monotonic()))
 
     def _refuse_other_reach(self) -> None:
         try:
@@ -154,7 +153,7 @@ _MOVED = "what the call reaches has changed since it was judged; nothing was sen
 
 
 def reach_now(home: Home, args: Mapping[str, Json]) -> Reach:
-    """What a call reaches, where that can be known now."""
+    """Find what a call reaches, where that can be known now."""
     if not home.is_ready or not home.services:
         raise ToolError("Home Assistant has not been reached yet", code=2006, suggestion="try again in a moment")
     reach = reach_of(home, args)

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Contacts(Protocol):
-    """What the owner gave to be used; another service fills it."""
+    """Contact info that the owner gave to be used; another service fills it."""
 
     async def resolve_owner_contact_info(self, key: str) -> str | None: ...
 
@@ -47,7 +47,7 @@ class Token:
         return f"sha256:{hashlib.sha256(self.value.encode()).hexdigest()[:8]}…"
 
     async def renew(self) -> bool:
-        """Whether another one was given; where none can be found any more, the old one stays."""
+        """Look whether another one was given; where none can be found any more, the old one stays."""
         if self._look_up is None:
             return False
         try:

@@ -82,7 +82,7 @@ async def _heard(socket: ClientConnection) -> dict[str, Any]:
 
 
 def _reason(error: BaseException, address: Address) -> str:
-    """Why there is no connection, and where to look."""
+    """Say why there is no connection, and where to look."""
     if isinstance(error, InvalidStatus):
         status = error.response.status_code
         hint = _HINTS.get(status, "it may be starting")

@@ -1,4 +1,4 @@
-"""Which entities changed because of which call of ours, heard while the call is under way."""
+"""Entities that changed because of a call of ours, heard while the call is under way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Echoes:
 
     def __init__(self) -> None:
         self.user_id = ""
-        """Whose calls are ours; empty where nobody knows."""
+        """The user whose calls are ours; empty where nobody knows."""
         self._calls = 0
         self._heard: OrderedDict[str, dict[str, Entity]] = OrderedDict()
 

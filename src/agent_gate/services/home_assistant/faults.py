@@ -1,4 +1,4 @@
-"""What can go wrong with a home: nothing was sent, the server said no, or nobody knows.
+"""Faults of a home: nothing was sent, the server said no, or nobody knows.
 
 ToolError
 ├── Unreachable      2006  nothing was sent, or only a question
@@ -48,9 +48,9 @@ class Lost(Exception):
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
         self.sent = sent
-        """Whether the server may have heard what was said."""
+        """True where the server may have heard what was said."""
 
 
 def one_line(text: str) -> str:
-    """What a server says, fit for a message."""
+    """Make what a server says fit for a message."""
     return visible_words(text[: 2 * _CHARS_MAX], _CHARS_MAX)

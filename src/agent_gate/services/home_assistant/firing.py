@@ -19,7 +19,7 @@ _GONE_BY = re.compile(
     r"state_(changed|reported)|.*_(updated|reloaded)|homeassistant_.*|component_loaded|call_service|service_.*"
     r"|(mobile_app|ios|telegram)[_.].*"
 )
-"""What is known of the home comes by these, and so do answers of people: an agent could forge both."""
+"""Events that tell of the home, and bring answers of people: an agent could forge both."""
 
 
 def event_binding(client: HomeClient, args: Mapping[str, Json]) -> Binding:

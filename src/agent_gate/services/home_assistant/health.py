@@ -1,4 +1,4 @@
-"""How it is with a home, in a line: whether it is there, its version, and what the token may do."""
+"""Health of a home, in a line: whether it is there, its version, and what the token may do."""
 
 from __future__ import annotations
 

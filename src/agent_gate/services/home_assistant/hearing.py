@@ -1,4 +1,4 @@
-"""Who hears which events of the home, whatever connection they come by."""
+"""Listeners for events of the home, whatever connection they come by."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class History:
         }
 
     def _refuse_unknown(self, wanted: Sequence[str], changes: Mapping[str, object]) -> None:
-        """What is gone from the home may still have a past; what has neither was never there.
+        """Refuse names that were never there: what is gone from the home may still have a past.
 
         A disabled entity stands in the registry alone: before that was read, nobody can say so.
         """

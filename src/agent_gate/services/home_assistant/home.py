@@ -1,4 +1,4 @@
-"""What is known of the home: read at any time, without waiting."""
+"""The copy of the home: read at any time, without waiting."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ class Home:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has been read whole at least once, from a server that was running."""
+        """Tell whether it has been read whole at least once, from a server that was running."""
         return self._is_ready
 
     @property
     def remembered(self) -> Remembered | None:
-        """What the copy is, while it is that of an earlier gate: good to look at, never to act by."""
+        """The copy of an earlier gate, while there is no other: good to look at, never to act by."""
         return self._remembered
 
     @property
     def is_live(self) -> bool:
-        """Whether the connection feeds it now."""
+        """Tell whether the connection feeds it now."""
         return self._is_live
 
     @property
     def knows_places(self) -> bool:
-        """Whether areas, devices and entries of the registry have been read at least once; REST does not tell them."""
+        """Tell whether areas, devices and entries of the registry have been read at least once; REST tells none."""
         return self._knows_places
 
     @property
     def is_settled(self) -> bool:
-        """Whether no registry is known to have changed since it was read."""
+        """Tell whether no registry is known to have changed since it was read."""
         return self._settled.is_set()
 
     async def settled(self) -> None:
@@ -66,7 +66,7 @@ class Home:
 
     @property
     def age_s(self) -> float:
-        """How long ago it was last known to be in step with the server."""
+        """Tell how long ago it was last known to be in step with the server."""
         if self._remembered is not None:
             # By the wall clock, which somebody may have set back: what is remembered is never of now.
             return max(1.0, self._clock.now() - self._remembered.captured_at)
@@ -74,7 +74,7 @@ class Home:
 
     @property
     def seen_at(self) -> float:
-        """When that was, in epoch seconds."""
+        """Tell when that was, in epoch seconds."""
         return self._clock.now() - self.age_s
 
     def entity(self, entity_id: str) -> Entity | None:
@@ -177,14 +177,14 @@ class Home:
         self._places = None
 
     def settle(self, is_settled: bool) -> None:
-        """What the registries say is what the server has; or it is not, and they will be read again."""
+        """Note whether what the registries say is what the server has; if not, they will be read again."""
         if is_settled:
             self._settled.set()
         else:
             self._settled.clear()
 
     def remember(self, remembered: Remembered) -> None:
-        """What an earlier gate saw, until the server is read; not where it has been."""
+        """Take what an earlier gate saw, until the server is read; not where it has been."""
         if self._is_ready:
             return
         known = self.entities

@@ -1,4 +1,4 @@
-"""What services of integrations can reach that name nobody: whatever their integration has brought."""
+"""Reach of services of integrations that name nobody: whatever their integration has brought."""
 
 from __future__ import annotations
 

@@ -14,9 +14,10 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from agent_gate.model.codec import restore
-from agent_gate.model.limits import HOME_ANSWER_S, HOME_GOODBYE_S, HOME_HANDSHAKE_S
+from agent_gate.model.limits import HOME_ANSWER_S
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.dialling import dial
 from agent_gate.services.home_assistant.faults import Lost, Refused
 
@@ -29,14 +30,14 @@ _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def linked(address: Address, token: str) -> AsyncIterator[Link]:
+async def linked(address: Address, token: str, bounds: HomeBounds = DEFAULT_BOUNDS) -> AsyncIterator[Link]:
     """AuthRefused where the token is not good; Lost where there is no home behind the address."""
     try:
-        async with asyncio.timeout(HOME_HANDSHAKE_S):
+        async with asyncio.timeout(bounds.handshake_s):
             socket, version = await dial(address, token)
     except TimeoutError:
         raise Lost("it did not answer in time", sent=False) from None
-    link = Link(socket, version)
+    link = Link(socket, version, bounds.goodbye_s)
     try:
         with suppress(Refused):  # an old server knows no features, and sends each message alone
             await link.command("supported_features", features={"coalesce_messages": 1})
@@ -48,8 +49,8 @@ async def linked(address: Address, token: str) -> AsyncIterator[Link]:
 class Link:
     """Made by `linked`; of no use once it has ended."""
 
-    def __init__(self, socket: ClientConnection, version: str) -> None:
-        self.version = version
+    def __init__(self, socket: ClientConnection, version: str, goodbye_s: float) -> None:
+        self.version, self._goodbye_s = version, goodbye_s
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the connection is, with the reason."""
         self._socket = socket
@@ -110,7 +111,7 @@ class Link:
 
     async def unsubscribe(self, number: int) -> None:
         if self._subscriptions.pop(number, None) is not None:
-            await self.command("unsubscribe_events", timeout_s=HOME_GOODBYE_S, subscription=number)
+            await self.command("unsubscribe_events", timeout_s=self._goodbye_s, subscription=number)
 
     async def ping(self, timeout_s: float) -> None:
         """Lost where no pong comes in time."""
@@ -120,7 +121,7 @@ class Link:
         """Subscriptions first, as good manners have it; all within a bounded time."""
         if self.is_open:
             with suppress(TimeoutError):
-                async with asyncio.timeout(HOME_GOODBYE_S):
+                async with asyncio.timeout(self._goodbye_s):
                     await asyncio.gather(*map(self.unsubscribe, list(self._subscriptions)), return_exceptions=True)
         await self._socket.close()
         self._reader.cancel()

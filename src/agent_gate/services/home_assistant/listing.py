@@ -1,4 +1,4 @@
-"""What the copy of the home answers at once: states, entities, areas and services."""
+"""Answers that the copy of the home gives at once: states, entities, areas and services."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Listing:
         return self._area_names
 
     def _whole(self, entity: Entity, area_names: Mapping[str, str] | None) -> dict[str, Json]:
-        """What nobody kept of a home that is only remembered is null."""
+        """Write an entity out; what nobody kept of a home that is only remembered is null."""
         remembered = self._home.remembered
         is_bare = remembered is not None and entity.entity_id in remembered.without_attributes
         return {
@@ -130,7 +130,7 @@ class Listing:
         }
 
     def _missing(self, error: ToolError) -> ToolError:
-        """What is not among what is remembered may have come since."""
+        """Note that what is not among what is remembered may have come since."""
         if self._home.is_ready:
             return error
         return ToolError(

@@ -1,4 +1,4 @@
-"""Which entities are where, and whose: by area, device, label, floor and integration, as the registries tell."""
+"""Places of entities: by area, device, label, floor and integration, as the registries tell."""
 
 from __future__ import annotations
 

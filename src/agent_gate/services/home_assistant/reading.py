@@ -1,4 +1,4 @@
-"""What a server sends, read into values: unknown keys are passed over, and no key is counted on."""
+"""Readers of what a server sends: unknown keys are passed over, and no key is counted on."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ CHANGED_BY: Mapping[str, str] = {
     "service_registered": "services",
     "service_removed": "services",
 }
-"""Which part of the home is to be read again after which event."""
+"""Parts of the home that are to be read again, by event."""
 PARTS = frozenset(CHANGED_BY.values())
 PLACES = PARTS - {"services"}
 """Those by which it is known who is where."""

@@ -14,9 +14,10 @@ import orjson
 
 from agent_gate.model.codec import restore
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_ANSWER_S, HOME_HANDSHAKE_S, HOME_MESSAGE_BYTES_MAX
+from agent_gate.model.limits import HOME_ANSWER_S
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, Refused, one_line
 
@@ -59,8 +60,8 @@ class _Answer:
 class Rest:
     """Raises Lost where no answer comes, and Refused where it is no."""
 
-    def __init__(self, address: Address, token: Token) -> None:
-        self._url, self._token = address.rest_url, token
+    def __init__(self, address: Address, token: Token, bounds: HomeBounds = DEFAULT_BOUNDS) -> None:
+        self._url, self._token, self._bounds = address.rest_url, token, bounds
         self._client = httpx2.AsyncClient(
             headers={"Accept-Encoding": "identity", "User-Agent": "agent-gate"},
             verify=address.tls or False,  # False only where there is no TLS to verify
@@ -74,7 +75,7 @@ class Rest:
 
     async def config(self) -> Mapping[str, Json]:
         """AuthRefused where the token is not good: everyone may read this."""
-        answer = await self._exchange("GET", "/api/config", HOME_HANDSHAKE_S)
+        answer = await self._exchange("GET", "/api/config", self._bounds.handshake_s)
         if answer.status == httpx2.codes.UNAUTHORIZED:
             raise AuthRefused("home assistant refuses the token")
         found = _accepted(answer).json()
@@ -131,7 +132,7 @@ class Rest:
         content: dict[str, Any] = {"headers": headers}
         if body is not None:
             content = {"content": orjson.dumps(body), "headers": {**headers, "Content-Type": "application/json"}}
-        timeout = httpx2.Timeout(timeout_s, connect=HOME_HANDSHAKE_S)
+        timeout = httpx2.Timeout(timeout_s, connect=self._bounds.handshake_s)
         try:
             async with (
                 asyncio.timeout(timeout_s),
@@ -139,7 +140,7 @@ class Rest:
                     method, f"{self._url}{path}", params=params, timeout=timeout, **content
                 ) as response,
             ):
-                return _Answer(response.status_code, await _bounded(response))
+                return _Answer(response.status_code, await _bounded(response, self._bounds.message_bytes_max))
         except _NEVER_SENT as error:
             raise Lost(one_line(str(error)).lower() or "it cannot be reached", sent=False) from None
         except (TimeoutError, httpx2.TimeoutException):
@@ -148,13 +149,13 @@ class Rest:
             raise Lost(one_line(str(error)).lower() or "the connection was lost", sent=True) from None
 
 
-async def _bounded(response: httpx2.Response) -> bytes:
+async def _bounded(response: httpx2.Response, bytes_max: int) -> bytes:
     parts, size = [], 0
     async for part in response.aiter_bytes():
         size += len(part)
-        if size > HOME_MESSAGE_BYTES_MAX:
+        if size > bytes_max:
             raise ToolError(
-                f"home assistant answers with more than {HOME_MESSAGE_BYTES_MAX} bytes",
+                f"home assistant answers with more than {bytes_max} bytes",
                 code=2005,
                 suggestion="ask for less: fewer entities, or a shorter time",
             )
@@ -173,7 +174,7 @@ def _accepted(answer: _Answer) -> _Answer:
 
 
 def _message(body: bytes) -> str:
-    """What the server says in JSON; its plain texts only repeat the status."""
+    """Read what the server says in JSON; its plain texts only repeat the status."""
     try:
         told = orjson.loads(body)
     except orjson.JSONDecodeError:

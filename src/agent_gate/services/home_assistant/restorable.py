@@ -1,4 +1,4 @@
-"""What of an entity's state Home Assistant can bring back, and when two states are the same in that respect."""
+"""The part of an entity's state that Home Assistant can bring back, and when two states are alike in that."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ NO_STATE = ("unknown", "unavailable")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What an entity was at one moment, as far as it can be brought back."""
+    """The state of an entity at one moment, as far as it can be brought back."""
 
     state: str
     attributes: Mapping[str, Json]
@@ -103,18 +103,18 @@ class Moment:
         return {"state": self.state, "attributes": dict(self.attributes)}
 
     def is_like(self, other: Moment) -> bool:
-        """Whether it is the same, colours aside: a lamp shows the nearest that it can."""
+        """Tell whether it is the same, colours aside: a lamp shows the nearest that it can."""
         names = (self.attributes.keys() | other.attributes.keys()) - {"color_mode", *_COLOURS}
         same = all(self.attributes.get(name) == other.attributes.get(name) for name in names)
         return self.state == other.state and same
 
     def has_come_to(self, other: Moment) -> bool:
-        """Whether it is the same, or was on its way there."""
+        """Tell whether it is the same, or was on its way there."""
         goal = _ON_THE_WAY.get(self.state)
         return self == other or (goal is not None and other.state.startswith((goal, self.state)))
 
     def wanted_from(self, entity_id: str, now: Moment) -> dict[str, Json]:
-        """What a scene has to say to lead back here."""
+        """Say what a scene has to hold to lead back here."""
         attributes = self.attributes
         if entity_id.startswith(_SAID_IN_PART):
             changed = {name for name, value in attributes.items() if now.attributes.get(name) != value}

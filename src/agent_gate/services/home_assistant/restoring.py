@@ -21,13 +21,13 @@ from agent_gate.tools.home_assistant.signatures import ServiceCall
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What undoing comes to, entity by entity."""
+    """Findings on what undoing comes to, entity by entity."""
 
     to_restore: dict[str, Moment] = field(default_factory=dict)
-    """What each was before the call."""
+    """The state of each before the call."""
     already: list[str] = field(default_factory=list)
     not_restored: dict[str, str] = field(default_factory=dict)
-    """Why not."""
+    """Reason why not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ class Restoring:
     sends: Sequence[Send]
     findings: Findings
     look_again: Callable[[], Sequence[Send]]
-    """What would be sent now; ToolError where that is nothing any more."""
+    """Find what would be sent now; ToolError where that is nothing any more."""
 
     @property
     def signatures(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for send in self.sends for name in send.call.signatures))
 
     async def keep(self, _: BoundCall) -> bytes:
-        """How things are now, after that was seen to be what was judged."""
+        """Return how things are now, after that was seen to be what was judged."""
         self._refuse_drift()
         now = {entity_id: Moment.of(self.home.entities[entity_id]).to_json() for entity_id in self.findings.to_restore}
         return canonical({"before": now})
@@ -125,7 +125,7 @@ class Restoring:
 
 
 class Result:
-    """What has come of it so far, as it is told to whoever asked; slow devices come back later."""
+    """The result so far, as it is told to whoever asked; slow devices come back later."""
 
     def __init__(self, findings: Findings) -> None:
         self._findings = findings

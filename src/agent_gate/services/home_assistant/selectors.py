@@ -1,4 +1,4 @@
-"""Which fields of a service name what it reaches, as the server describes them by their selectors."""
+"""Fields of a service that name what it reaches, as the server describes them by their selectors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fields_of(service: ServiceInfo) -> dict[str, Field]:
 
 
 def says_whom(service: ServiceInfo) -> bool:
-    """Whether a caller can say whom it is to act on."""
+    """Tell whether a caller can say whom it is to act on."""
     return service.target is not None or "entity_id" in service.fields or bool(fields_of(service))
 
 

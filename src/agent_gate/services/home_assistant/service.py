@@ -103,7 +103,7 @@ class HomeAssistantService:
         return token
 
     async def execute(self, tool_name: str, args: Mapping[str, Json]) -> Json:
-        """What only looks; what acts is judged, recorded and undone by the gate, and by nobody else."""
+        """Execute what only looks; what acts is judged, recorded and undone by the gate, and by nobody else."""
         for tool, answer in answers(self.client, self._clock):
             if tool.name == tool_name:
                 return await answer(args)
@@ -111,12 +111,12 @@ class HomeAssistantService:
 
     @property
     def trouble(self) -> str:
-        """What is wrong with the connection, in one line; empty where nothing is."""
+        """Say what is wrong with the connection, in one line; empty where nothing is."""
         return self.client.trouble
 
     @property
     def health(self) -> HomeHealth:
-        """How it is with the home, for whoever starts the gate."""
+        """Tell how it is with the home, for whoever starts the gate."""
         return HomeHealth(self.client.url, self.client.home.version, self.client.user, self.trouble)
 
     @property

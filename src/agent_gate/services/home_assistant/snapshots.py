@@ -37,8 +37,9 @@ _log = logging.getLogger(__name__)
 class Snapshots:
     """Brings the ledger's copy of the home in step, every so often and at the end."""
 
-    def __init__(self, home: Home, ledger: Ledger, interval_s: float) -> None:
-        self._home, self._ledger, self._interval_s = home, ledger, interval_s
+    def __init__(self, home: Home, ledger: Ledger, interval_s: float, close_s: float = HOME_SNAPSHOT_CLOSE_S) -> None:
+        """`close_s` is how long the last one may take."""
+        self._home, self._ledger, self._interval_s, self._close_s = home, ledger, interval_s, close_s
         self._seen_at: float | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -52,7 +53,7 @@ class Snapshots:
             await asyncio.wait({self._task})
             self._task = None
         try:
-            async with asyncio.timeout(HOME_SNAPSHOT_CLOSE_S):
+            async with asyncio.timeout(self._close_s):
                 await self._try()
         except TimeoutError:
             _log.warning("the home was not kept whole: the ledger is too slow")
@@ -90,7 +91,7 @@ class Snapshots:
 
 
 async def remembered(ledger: Ledger) -> Remembered | None:
-    """What the ledger knows of the home; None where it never saw it."""
+    """Read what the ledger knows of the home; None where it never saw it."""
     rows = await entity_snapshot(ledger)
     found = [read for row in rows if (read := _read(row)) is not None]
     if not found:

@@ -27,7 +27,7 @@ class Sync:
     def __init__(self, home: Home, hearing: Hearing, echoes: Echoes, rest: Rest, pause: Pause) -> None:
         self._home, self._hearing, self._echoes, self._rest, self._pause = home, hearing, echoes, rest, pause
         self._touched: dict[str, tuple[str, Entity | None]] | None = None
-        """What events have said since the subscription, with the moment; None once the home has been read whole."""
+        """Entities by the events since the subscription, with the moment; None once the home has been read whole."""
         self._outdated: set[str] = set()
         self._news = asyncio.Event()
         self.user: TokenUser | None = None
@@ -127,7 +127,7 @@ class Sync:
         self._news.set()
 
     def _take_outdated(self) -> set[str]:
-        """What is to be read again; what changes from now on counts anew."""
+        """Take what is to be read again; what changes from now on counts anew."""
         self._news.clear()
         outdated, self._outdated = self._outdated, set()
         return outdated
@@ -138,12 +138,12 @@ def _is_running(config: Json) -> bool:
 
 
 async def runs(link: Link) -> bool:
-    """Whether the server has started."""
+    """Tell whether the server has started."""
     return _is_running(await link.command("get_config"))
 
 
 async def own_user(link: Link) -> TokenUser | None:
-    """Whose token opened the link; None where the server does not say."""
+    """Find whose token opened the link; None where the server does not say."""
     try:
         return user_of(await link.command("auth/current_user"))
     except Refused:

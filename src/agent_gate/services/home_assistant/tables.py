@@ -53,5 +53,5 @@ async def entity_snapshot(ledger: Ledger) -> Sequence[EntityRow]:
 
 
 async def entity_stamps(ledger: Ledger) -> Mapping[str, str]:
-    """When each of those entities had last been updated."""
+    """Find when each of those entities had last been updated."""
     return dict(await ledger.rows_of(ENTITIES, columns=("entity_id", "last_updated")))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Which entities a call of a service can reach, over what is known of the home."""
+"""Entities that a call of a service can reach, over what is known of the home."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Reach:
     call: ServiceCall
     signatures: tuple[str, ...]
     is_expanded: bool
-    """Whether what it reaches is told by what the home holds, and not by the names alone."""
+    """True where what it reaches is told by what the home holds, and not by the names alone."""
     names_places: bool = False
-    """Whether that rests on the registries."""
+    """True where that rests on the registries."""
     aliases: tuple[str, ...] = ()
 
     @property
@@ -56,7 +56,7 @@ class Reach:
 
 
 def reach_of(home: Home, args: Mapping[str, Json]) -> Reach:
-    """What `ha_call_service` with these arguments can touch; ToolError 2002 where it names what is not there."""
+    """Find what `ha_call_service` with these arguments can touch; ToolError 2002 where it names what is not there."""
     try:
         _refuse_other_keys(args.get("target"))
         named = named_at(home, args)
@@ -76,7 +76,7 @@ def reach_of(home: Home, args: Mapping[str, Json]) -> Reach:
 
 
 def named_at(home: Home, args: Mapping[str, Json]) -> Named:
-    """What the arguments name, by the fields that this home's services have."""
+    """Find what the arguments name, by the fields that this home's services have."""
     service = home.services.get((str(args.get("domain")), str(args.get("service"))))
     return named_in(args, fields_of(service) if service else None, home.entities.__contains__)
 
@@ -148,7 +148,7 @@ def members(entity: Entity) -> Iterator[str]:
 
 
 def is_made_of_others(entity: Entity) -> bool:
-    """Whether its state follows from theirs; players that play together have states of their own."""
+    """Tell whether its state follows from theirs; players that play together have states of their own."""
     return any(_ids_under(entity, _MADE_OF))
 
 

@@ -1,4 +1,4 @@
-"""What a home is made of, as values: entities, areas, devices, entries of the registry, services."""
+"""Parts of a home, as values: entities, areas, devices, entries of the registry, services."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entity:
 
     @property
     def name(self) -> str:
-        """What people call it; its id where nobody gave it a name."""
+        """The name that people call it by; its id where nobody gave it one."""
         name = self.attributes.get("friendly_name")
         return name if isinstance(name, str) and name else self.entity_id
 
@@ -44,7 +44,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class TokenUser:
-    """Whose token the gate has."""
+    """The user whose token the gate has."""
 
     user_id: str
     name: str
@@ -52,7 +52,7 @@ class TokenUser:
 
     @property
     def told(self) -> str:
-        """What it may do, as far as the server says."""
+        """Say what it may do, as far as the server says."""
         if self.is_admin:
             return f"the token is of `{self.name}`, an administrator, and may do everything"
         return (
@@ -80,7 +80,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class RegistryEntry:
-    """What the registry says of an entity; many entities have no entry, and a disabled one has no state."""
+    """The registry's word on an entity; many entities have no entry, and a disabled one has no state."""
 
     entity_id: str
     area_id: str | None = None
@@ -103,6 +103,6 @@ class ServiceInfo:
     description: str
     fields: Mapping[str, Json]
     target: Mapping[str, Json] | None
-    """What it may be aimed at; None where it takes no target."""
+    """Targets that it may be aimed at; None where it takes none."""
     response: str = "none"
-    """Whether it answers with data: `none`, `optional`, or `only` where it must be asked for it."""
+    """Data in its answer: `none`, `optional`, or `only` where it must be asked for it."""

@@ -24,7 +24,7 @@ _SHOWN_MAX = 5
 
 
 def kept_states(home: Home, reach: Reach, at: float) -> bytes:
-    """What is needed to undo a call: the states of everything that it reaches, before it acts."""
+    """Keep what is needed to undo a call: the states of everything that it reaches, before it acts."""
     found = (home.entity(entity_id) for entity_id in reach.targets)
     # What a group or a scene is follows from its members, which are among the targets too.
     own = [entity for entity in found if entity and not is_made_of_others(entity)]
@@ -52,7 +52,7 @@ class Undo:
         return Binding(restoring.signatures, resources, restoring.act, keep=restoring.keep, preview=preview)
 
     def _look(self, call: Recorded) -> tuple[Findings, Sequence[Send]]:
-        """What is to be brought back, and how; ToolError where that is nothing, or has changed since."""
+        """Find what is to be brought back, and how; ToolError where that is nothing, or has changed since."""
         home = self._client.home
         if not home.is_live:
             raise ToolError(
@@ -101,7 +101,7 @@ def _sort(entity: Entity | None, entity_id: str, before: Moment, left: _Left, fi
 
 
 class _Left:
-    """How a call left its targets, as far as its outcome tells."""
+    """The targets as a call left them, as far as its outcome tells."""
 
     def __init__(self, call: Recorded) -> None:
         told: Mapping[str, Json] = call.outcome.data if isinstance(call.outcome.data, Mapping) else {}
@@ -118,7 +118,7 @@ class _Left:
         return self._changed.keys()
 
     def was(self, entity: Entity, before: Moment) -> bool:
-        """Whether the call left an entity as it is now; what came later by the same cause is the call's doing too."""
+        """Tell whether the call left an entity as it is now; what came later by the same cause is its doing too."""
         if entity.context_id in self._context_ids:
             return True
         left = self._changed.get(entity.entity_id)

@@ -50,7 +50,7 @@ def unknown_area(home: Home, area: str) -> ToolError:
 
 
 def places_unknown() -> ToolError:
-    """What nobody has read is not known to be missing."""
+    """Refuse where registries are not read yet: what nobody has read is not known to be missing."""
     return ToolError(
         "the areas, devices and labels of the home are not known yet: Home Assistant tells them over its WebSocket, and"
         " the gate has not got through to that since it was started",

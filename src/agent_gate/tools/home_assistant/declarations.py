@@ -29,7 +29,7 @@ PERIODS = ("5minute", "hour", "day", "week", "month")
 
 @dataclass(frozen=True, slots=True)
 class ToolMeta:
-    """What the module document asks of a tool beside its schema: the arguments that a person must look at."""
+    """Demands of the module document on a tool beside its schema: the arguments that a person must look at."""
 
     arg_sensitivities: Mapping[str, bool] = field(default_factory=dict)
 

@@ -12,7 +12,7 @@ from agent_gate.policy.encoding import ArgumentError
 
 ALL = "all"
 INDIRECT_TARGETS = ("area_id", "device_id", "floor_id", "label_id")
-"""What only a connected Home Assistant can turn into entities."""
+"""Fields that only a connected Home Assistant can turn into entities."""
 CONFIG_ENTRY, DOMAIN, GLOB = "config_entry_id", "domain", "entity_glob"
 """Likewise, in fields of some services."""
 PLACES = (*INDIRECT_TARGETS, CONFIG_ENTRY, DOMAIN, GLOB)
@@ -24,13 +24,13 @@ _OBJECT_ID = re.compile(r"[a-z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How the value of one field is to be read."""
+    """A field, and how its value is to be read."""
 
     kind: str
     """One of PLACES; or ids of entities, a whole target, a name within a domain, or what may be any of a domain."""
     domain: str = ""
     may_be_new: bool = False
-    """Whether the service makes what it names, where that is not there yet."""
+    """True where the service makes what it names, where that is not there yet."""
     inner: Mapping[str, Field] = field(default_factory=lambda: MappingProxyType({}))
     """Of an object that holds fields again."""
 
@@ -48,7 +48,7 @@ UNDESCRIBED: Mapping[str, Fields] = {
     "recorder.purge_entities": {"domains": Field(DOMAIN), "entity_globs": Field(GLOB)},
     "scene.create": {"scene_id": Field(OBJECT_ID, "scene", may_be_new=True)},
 }
-"""What servers describe as mere text, found by going through their whole list of services."""
+"""Fields that servers describe as mere text, found by going through their whole list of services."""
 
 WITHOUT_A_FIELD: Mapping[str, str] = {"homeassistant.set_location": "zone.home"}
 """Services that reach one entity, and have no field for it."""
@@ -63,11 +63,11 @@ class Read:
     name: str
     must_exist: bool = True
     is_id: bool = True
-    """Whether it stands there as it is called elsewhere, and not in words of this field alone."""
+    """True where it stands there as it is called elsewhere, and not in words of this field alone."""
 
 
 def read_fields(fields: Fields, part: Mapping[str, Json]) -> Iterator[Read]:
-    """What one part of the arguments names by these fields."""
+    """Find what one part of the arguments names by these fields."""
     for name, known in fields.items():
         value = part.get(name)
         if value is not None:

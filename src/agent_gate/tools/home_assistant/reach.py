@@ -1,4 +1,4 @@
-"""What calls of a home set off that nobody can know: their risk is high, or a person is asked each time."""
+"""Reach of calls of a home beyond what anybody can know: their risk is high, or a person is asked each time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SERVICE = re.compile(r"ha_call_service\(([a-z0-9_]+)(\.[a-z0-9_]+)")
 
 
 def goes_beyond(signature: str) -> bool:
-    """Whether a call sets off more than its signatures can say, so that its risk is high."""
+    """Tell whether a call sets off more than its signatures can say, so that its risk is high."""
     found = _SERVICE.match(signature)
     return found is not None and found[1] in BEYOND
 

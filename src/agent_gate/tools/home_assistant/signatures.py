@@ -53,11 +53,11 @@ class Named(NamedTuple):
     sure: frozenset[str] = frozenset()
     """Those that stand where only ids stand; the others are texts that look like one."""
     places: tuple[tuple[str, str], ...] = ()
-    """What only a home can turn into entities: (`area_id`, `kitchen`)."""
+    """Names that only a home can turn into entities: (`area_id`, `kitchen`)."""
     made: frozenset[str] = frozenset()
     """Those that the call makes where they are not there yet."""
     is_renamed: bool = False
-    """Whether something is named in words of the service's own: rules may know the call without it."""
+    """True where something is named in words of the service's own: rules may know the call without it."""
 
 
 class ServiceCall(NamedTuple):
@@ -88,7 +88,7 @@ Knows = Callable[[str], bool]
 
 
 def named_in(args: Mapping[str, Json], described: Fields | None = None, is_known: Knows | None = None) -> Named:
-    """What the arguments of `ha_call_service` name.
+    """Find what the arguments of `ha_call_service` name.
 
     `described` are the fields as the server tells them, and `is_known` says of any text whether it is an entity there.
     """
@@ -143,7 +143,7 @@ _OF_EVERY_SCRIPT = ("turn_on", "turn_off", "toggle", "reload")
 
 
 def service_call(args: Mapping[str, Json]) -> ServiceCall:
-    """What `ha_call_service` with these arguments would call, where no home is connected."""
+    """Sign what `ha_call_service` with these arguments would call, where no home is connected."""
     named = named_in(args)
     for name, _ in named.places:
         raise ToolError(
@@ -155,7 +155,7 @@ def service_call(args: Mapping[str, Json]) -> ServiceCall:
 
 
 def scene_call(args: Mapping[str, Json]) -> ServiceCall:
-    """What `ha_activate_scene` with these arguments would call."""
+    """Sign what `ha_activate_scene` with these arguments would call."""
     scenes = tuple(dict.fromkeys(ids("entity_id", args.get("entity_id"))))
     if not scenes or not all(scene.startswith("scene.") for scene in scenes):
         raise ArgumentError("`entity_id` of `ha_activate_scene` is not a scene", "give it as `scene.movie_night`")
@@ -201,7 +201,7 @@ def _matching(pattern: re.Pattern[str], args: Mapping[str, Json], name: str, wan
 
 
 def _parts(args: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
-    """Where a target can stand: the arguments themselves and three of them."""
+    """List where a target can stand: the arguments themselves and three of them."""
     yield args
     for part in ("target", "data", "service_data"):
         value = args.get(part)
@@ -265,5 +265,5 @@ _IN_ADDRESS = re.compile(r"[,/?&=]")
 
 
 def is_entity_domain(domain: str) -> bool:
-    """Whether services of this domain act on entities of the same."""
+    """Tell whether services of this domain act on entities of the same."""
     return f" {domain} " in _ENTITY_DOMAINS

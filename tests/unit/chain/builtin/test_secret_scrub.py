@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -63,6 +64,11 @@ CREDENTIALS = {
 
 def test_every_shape_has_an_example() -> None:
     assert set(CREDENTIALS) == set(SHAPES)
+
+
+def test_every_shape_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "reference" / "policies.md").read_text()
+    assert [name for name in SHAPES if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", list(CREDENTIALS))

@@ -12,8 +12,10 @@ from unittest.mock import patch
 import pytest
 
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.services.home_assistant.bounds import HomeBounds
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, Unreachable
+from agent_gate.services.home_assistant.sync import Sync
 from agent_gate.simulated_home import Area, RegistryEntry, SimulatedHome, simulated_home
 from agent_gate.system.clock import SystemClock
 from tests.gates import soon, until
@@ -169,9 +171,10 @@ async def test_a_server_that_says_nothing_any_more_is_left_and_tried_anew() -> N
         await pauses.end(PING)
         await until(lambda: pauses.asked.count(PING) == 2)
         home.answers["ping"] = lambda _: None
-        with patch("agent_gate.services.home_assistant.connection.HOME_PONG_S", 0.02):
-            await pauses.end(PING)
-            await until(lambda: not client.home.is_live)
+        client._connection.bounds = HomeBounds(pong_s=0.02)
+        await pauses.end(PING)
+        await until(lambda: not client.home.is_live)
+        client._connection.bounds = client.bounds
         assert "`ping` was not answered" in client.trouble
         await pauses.end(FIRST_TRY)
         await until(lambda: client.home.is_live)
@@ -244,7 +247,7 @@ async def test_a_mistake_of_the_gate_s_own_costs_a_reconnect_and_is_told_by_its_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     home, pauses = ScriptedHome(), Pauses()
-    with patch("agent_gate.services.home_assistant.sync.read_parts", side_effect=ZeroDivisionError("hunter2")):
+    with patch.object(Sync, "_read_parts", side_effect=ZeroDivisionError("hunter2")):
         async with home.serving(), a_client(home.url, pause=pauses) as client:
             assert "cannot be used (ZeroDivisionError)" in client.trouble
             assert not client.home.is_live

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
-from unittest.mock import patch
 
 import orjson
 import pytest
@@ -16,6 +15,7 @@ from agent_gate.model.errors import ToolError
 from agent_gate.model.policy import Policy
 from agent_gate.policy.judge import Judge
 from agent_gate.ports.tools import Binding, Moved, RegisteredTool
+from agent_gate.services.home_assistant.bounds import HomeBounds
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.control import control_tools
 from agent_gate.services.home_assistant.home import Area, Home, RegistryEntry
@@ -29,14 +29,16 @@ async def send_nothing(*_: Any, **__: Any) -> Called:
     raise AssertionError("nothing is sent in these tests")
 
 
-def registered_tools(home: Home) -> dict[str, RegisteredTool]:
-    client = HomeClient(HomeAssistantConfig(NOBODY), "token", HandClock())
+def registered_tools(home: Home, bounds: HomeBounds | None = None) -> dict[str, RegisteredTool]:
+    client = HomeClient(HomeAssistantConfig(NOBODY), "token", HandClock(), bounds=bounds or HomeBounds())
     client.home = home
     return {registered.declaration.name: registered for registered in control_tools(client, HandClock(), send_nothing)}
 
 
-async def bound(home: Home, tool: str = "ha_call_service", **args: Any) -> tuple[Binding, BoundCall]:
-    registered = registered_tools(home)[tool]
+async def bound(
+    home: Home, tool: str = "ha_call_service", bounds: HomeBounds | None = None, **args: Any
+) -> tuple[Binding, BoundCall]:
+    registered = registered_tools(home, bounds)[tool]
     assert registered.bind is not None
     request = CallRequest(Agent("bot"), tool, args)
     binding = await registered.bind(request, args, Judge(Policy()))
@@ -111,8 +113,8 @@ async def test_a_call_that_names_a_place_is_not_sent_while_the_registries_are_kn
         assert step
         with pytest.raises(Moved, match="still being read"):
             await step(place)
-    with patch("agent_gate.services.home_assistant.control.HOME_SETTLED_S", 0), pytest.raises(ToolError) as refused:
-        await bound(home, **IN_THE_KITCHEN)
+    with pytest.raises(ToolError) as refused:
+        await bound(home, bounds=HomeBounds(settled_s=0), **IN_THE_KITCHEN)
     assert refused.value.code == 2006
     by_name, call = await bound(home, domain="light", service="turn_on", entity_id="light.a")
     assert by_name.keep

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
@@ -17,13 +16,12 @@ from websockets.http11 import Request, Response
 
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, Refused
 from agent_gate.services.home_assistant.link import Link, linked
 from tests.gates import soon, until
 from tests.scenarios.certificates import Authority
 from tests.scripted_home import TOKEN, No, NotAnswered, ScriptedHome, changed, no, state
-
-LINK = "agent_gate.services.home_assistant.link"
 
 
 def address(url: str, **settings: Any) -> Address:
@@ -31,10 +29,12 @@ def address(url: str, **settings: Any) -> Address:
 
 
 @asynccontextmanager
-async def a_link(home: ScriptedHome | None = None) -> AsyncIterator[tuple[ScriptedHome, Link]]:
+async def a_link(
+    home: ScriptedHome | None = None, bounds: HomeBounds = DEFAULT_BOUNDS
+) -> AsyncIterator[tuple[ScriptedHome, Link]]:
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context((home or ScriptedHome()).serving())
-        yield served, await soon(stack.enter_async_context(linked(address(served.url), TOKEN)))
+        yield served, await soon(stack.enter_async_context(linked(address(served.url), TOKEN, bounds)))
 
 
 def silent(_: dict[str, Any]) -> Any:
@@ -155,8 +155,8 @@ async def test_a_server_that_stays_silent_is_given_up() -> None:
         await connection.wait_closed()
 
     async with serve(talk, "127.0.0.1", 0) as server:
-        with patch(f"{LINK}.HOME_HANDSHAKE_S", 0.05), pytest.raises(Lost, match="did not answer in time"):
-            async with linked(address(url_of(server)), TOKEN):
+        with pytest.raises(Lost, match="did not answer in time"):
+            async with linked(address(url_of(server)), TOKEN, HomeBounds(handshake_s=0.05)):
                 pass
 
 
@@ -258,9 +258,8 @@ async def test_closing_ends_the_subscriptions_first_whatever_the_server_makes_of
 async def test_closing_does_not_wait_for_a_server_that_has_fallen_silent() -> None:
     home = ScriptedHome()
     home.answers["unsubscribe_events"] = silent
-    with patch(f"{LINK}.HOME_GOODBYE_S", 0.05):
-        async with a_link(home) as (_, link):
-            await link.subscribe("state_changed", lambda _: None)
+    async with a_link(home, HomeBounds(goodbye_s=0.05)) as (_, link):
+        await link.subscribe("state_changed", lambda _: None)
     assert not link.is_open
 
 

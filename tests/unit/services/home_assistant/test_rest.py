@@ -7,20 +7,18 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 from agent_gate.config import HomeAssistantConfig
 from agent_gate.model.errors import ToolError
 from agent_gate.services.home_assistant.address import Address
+from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.credentials import Token
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, Refused
 from agent_gate.services.home_assistant.rest import Rest
 from tests.gates import soon
 from tests.scripted_home import TOKEN
-
-REST = "agent_gate.services.home_assistant.rest"
 
 
 class Canned:
@@ -30,10 +28,10 @@ class Canned:
         self.answer, self.heard, self.url = answer, "", ""
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[Rest]:
+    async def serving(self, bounds: HomeBounds = DEFAULT_BOUNDS) -> AsyncIterator[Rest]:
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        rest = Rest(Address.of(HomeAssistantConfig(self.url)), Token(TOKEN))
+        rest = Rest(Address.of(HomeAssistantConfig(self.url)), Token(TOKEN), bounds)
         try:
             yield rest
         finally:
@@ -141,8 +139,9 @@ async def test_redirects_are_not_followed_so_that_nobody_else_gets_the_token() -
 
 
 async def test_an_answer_without_end_is_broken_off() -> None:
-    async with Canned(answer("200 OK", b"[" + b" " * 5_000 + b"]")).serving() as rest:
-        with patch(f"{REST}.HOME_MESSAGE_BYTES_MAX", 1_000), pytest.raises(ToolError, match="ask for less") as raised:
+    canned = Canned(answer("200 OK", b"[" + b" " * 5_000 + b"]"))
+    async with canned.serving(HomeBounds(message_bytes_max=1_000)) as rest:
+        with pytest.raises(ToolError, match="ask for less") as raised:
             await rest.states()
     assert raised.value.code == 2005
 

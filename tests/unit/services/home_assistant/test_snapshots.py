@@ -17,7 +17,6 @@ from agent_gate.model.limits import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHO
 from agent_gate.model.moment import iso
 from agent_gate.model.service_tables import DropRows, PutRows, SetColumn
 from agent_gate.model.work import Work
-from agent_gate.services.home_assistant import snapshots
 from agent_gate.services.home_assistant.home import Entity, Home
 from agent_gate.services.home_assistant.snapshots import Snapshots, remembered
 from agent_gate.services.home_assistant.tables import EntityRow, drop_entities, entity_snapshot, keep_entities
@@ -180,13 +179,12 @@ async def test_closing_keeps_the_home_a_last_time_and_no_more(ledger: WatchedLed
 
 
 async def test_closing_does_not_fail_or_wait_for_a_ledger_that_does(
-    ledger: WatchedLedger, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ledger: WatchedLedger, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger.fault = StorageError("the disk is full")
     await soon(hourly(home_of(lamp(1)), ledger).close())
-    monkeypatch.setattr(snapshots, "HOME_SNAPSHOT_CLOSE_S", 0.01)
     ledger.stalled = asyncio.Event()
-    await soon(hourly(home_of(lamp(1)), ledger).close())
+    await soon(Snapshots(home_of(lamp(1)), ledger, HOUR_S, close_s=0.01).close())
     assert ["the disk is full" in caplog.text, "the ledger is too slow" in caplog.text] == [True, True]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
+from agent_gate.services.home_assistant.bounds import HomeBounds
 from agent_gate.services.home_assistant.client import HomeClient
 from tests.gates import until
 from tests.scripted_home import (
@@ -154,14 +154,14 @@ async def test_a_first_start_on_a_server_that_still_starts_is_not_ready() -> Non
     home, pauses = ScriptedHome(), Pauses()
     home.phase = "STARTING"
     home.states = [state("light.a", "off")]
-    with patch("agent_gate.services.home_assistant.client.HOME_FIRST_SIGHT_S", 0.01):
-        async with home.serving(), a_client(home.url, pause=pauses) as client:
-            await until(lambda: STARTING in pauses.asked)
-            assert not client.home.is_ready
-            home.phase = "RUNNING"
-            await pauses.end(STARTING)
-            await until(lambda: client.home.is_ready)
-            assert states_of(client) == {"light.a": "off"}
+    bounds = HomeBounds(first_sight_s=0.01)
+    async with home.serving(), a_client(home.url, pause=pauses, bounds=bounds) as client:
+        await until(lambda: STARTING in pauses.asked)
+        assert not client.home.is_ready
+        home.phase = "RUNNING"
+        await pauses.end(STARTING)
+        await until(lambda: client.home.is_ready)
+        assert states_of(client) == {"light.a": "off"}
 
 
 async def test_a_burst_of_registry_events_leads_to_one_reading_of_what_changed() -> None:

@@ -1,4 +1,4 @@
-"""What the service home_assistant keeps: entities as they were last seen, and its document's log of commands."""
+"""Tables of the service home_assistant: entities as they were last seen, and its document's log of commands."""
 
 import sqlalchemy as sa
 from alembic import op
