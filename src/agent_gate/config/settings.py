@@ -107,6 +107,10 @@ class TelegramConfig:
     api_base_url: Annotated[Url, Setting("where the Bot API is")] = "https://api.telegram.org"
 
 
+_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_PORT = "([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+
+
 @section
 class WebhookConfig:
     """A URL that is told of questions, signed; answers come back signed as well."""
@@ -115,8 +119,8 @@ class WebhookConfig:
         str,
         Setting(
             "where questions are posted",
-            pattern=r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+)|http://(localhost|127\.0\.0\.1|\[::1\]))"
-            r"(:[0-9]{1,5})?([/?][^\s#]*)?$",
+            pattern=rf"^(https://(\[[0-9A-Fa-f:]+\]|{_LABEL}(\.{_LABEL})*\.?)|http://(localhost|127\.0\.0\.1|\[::1\]))"
+            rf"(:{_PORT})?([/?][^\s#\x00-\x1f\x7f]*)?$",
             form="an https:// URL without a user name; http:// only to localhost, 127.0.0.1 or [::1]",
             secret=True,
         ),

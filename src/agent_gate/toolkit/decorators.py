@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
-from agent_gate.model.tool import Effect, GuardedBy, Json, Reach, Risk, Signer, ToolDeclaration
+from agent_gate.model.tool import Aliases, Effect, GuardedBy, Json, Reach, Risk, Signer, ToolDeclaration
 from agent_gate.policy.judge import Judge
-from agent_gate.policy.signature import signatures_for
+from agent_gate.policy.signature import places_of, signatures_for, signed_arguments
 from agent_gate.ports.tools import Binding, NewState, Recorded, RegisteredTool
 from agent_gate.toolkit.registered import kinds_of, make_registered_tool
 from agent_gate.toolkit.schemas import schema_of
@@ -164,7 +165,7 @@ def _declaration(
     guard: GuardedBy | None,
     intent: bool,
 ) -> ToolDeclaration:
-    return ToolDeclaration(
+    declaration = ToolDeclaration(
         name,
         description or _first_line(function),
         schema if schema is not None else schema_of(function),
@@ -184,6 +185,18 @@ def _declaration(
         guard=guard,
         intent=intent,
     )
+    return replace(declaration, aliases=_by_key(declaration))
+
+
+def _by_key(tool: ToolDeclaration) -> Aliases | None:
+    """The name that a call had while arguments stood by name: rules that deny or ask about it go on doing so.
+
+    None where it is the same. No rule that allows sees it.
+    """
+    if tool.sign is not None or signed_arguments(tool) == signed_arguments(tool, by_key=True):
+        return None
+    sign = places_of(replace(tool, order=()))
+    return lambda args, _: (sign(args),)
 
 
 def _first_line(function: Callable[..., Any]) -> str:

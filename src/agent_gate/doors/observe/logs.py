@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import EventDict, WrappedLogger
 
 from agent_gate.config import Config
+from agent_gate.config.declaration import declared_fields
 from agent_gate.model.credentials import AUTHORIZATION, SHAPES, is_credential_name
 from agent_gate.model.redaction import HIDDEN_IN_LOGS, Redactor
 from agent_gate.model.visible import visible
@@ -41,7 +42,7 @@ def secrets_of(config: Config) -> list[str]:
 
 
 def _settings_in(section: Any) -> Iterator[str]:
-    """Every setting with the name of a credential, and passwords in URLs, whichever section has them."""
+    """Every setting that is declared secret or has the name of a credential, and passwords in URLs, in any section."""
     match section:
         case Mapping():
             yield from _settings_in([*section.values()])
@@ -49,10 +50,14 @@ def _settings_in(section: Any) -> Iterator[str]:
             for part in section:
                 yield from _settings_in(part)
         case _:
-            for setting in fields(section) if is_dataclass(section) else ():
+            known = fields(section) if is_dataclass(section) else ()
+            declared = declared_fields(section.__class__) if known else ()
+            declared_secret = {one.name for one in declared if one.setting.secret}
+            for setting in known:
                 value = getattr(section, setting.name)
                 if isinstance(value, str):
-                    yield value if is_credential_name(setting.name) else _password_in(value)
+                    is_secret = setting.name in declared_secret or is_credential_name(setting.name)
+                    yield value if is_secret else _password_in(value)
                 else:
                     yield from _settings_in(value)
 

@@ -30,6 +30,8 @@ from agent_gate.model.limits import (
 from agent_gate.model.tool import Json
 
 _BUSY = (429, 503)
+_PUT_OFF_MAX = 3
+"""Times in a row that a receiver may say when to come again before that is trouble."""
 _log = logging.getLogger(__name__)
 
 
@@ -40,7 +42,7 @@ class WebhookAdapter:
     closes_by_reference = False
     questions_max = WEBHOOK_QUESTIONS_MAX
     trouble = ""
-    """None of its own: that a message does not arrive is known to who delivers it."""
+    """Only that it is put off again and again; that a message does not arrive is known to who delivers it."""
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class WebhookAdapter:
         self.places = (sha256_hex(settings.url.encode())[:16],)
         """Another URL is another place, which is told of what is open; the URL itself is written down nowhere."""
         self._untold_since: dict[str, float] = {}
+        self._put_off = 0
         self._client = httpx2.AsyncClient(
             headers={"User-Agent": "agent-gate", "Content-Type": "application/json"},
             verify=ssl.create_default_context() if settings.url.startswith("https:") else False,  # False: no TLS at all
@@ -127,6 +130,7 @@ class WebhookAdapter:
     def _look_at(self, response: httpx2.Response) -> None:
         """Nothing is read of what it says besides the status."""
         if response.is_success:
+            self.trouble, self._put_off = "", 0
             return
         status = response.status_code
         moved = "; redirects are not followed: give the URL that it leads to" if response.has_redirect_location else ""
@@ -134,4 +138,7 @@ class WebhookAdapter:
         wait = response.headers.get("retry-after", "")
         if status in _BUSY and wait.isdecimal() and wait.isascii():
             fault.retry_after_s = min(max(1.0, float(wait[:6])), WEBHOOK_RETRY_AFTER_S_MAX)
+            self._put_off += 1
+            if self._put_off >= _PUT_OFF_MAX:  # nobody is asked meanwhile
+                self.trouble = f"{fault}, again and again"
         raise fault
