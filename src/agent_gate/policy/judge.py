@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -187,13 +186,7 @@ class Judge:
         answers: list[layers.Answer] = [
             rules,
             guard,
-            caller.roles,
-            caller.confirmation,
-            caller.risk,
-            layers.preconditions(judged.preconditions, environment),
-            layers.windows(policy.windows, environment.moment) if policy.windows else layers.nothing("windows"),
-            layers.limits(charges, facts) if charges else layers.nothing("limits"),
-            caller.approvals,
+            *layers.beside_the_rules(caller, policy, facts, environment, judged.preconditions, charges),
         ]
         is_unruled = self._is_unruled(matches, guard, answers)
         if is_unruled:
@@ -301,16 +294,6 @@ def strictest(verdicts: Sequence[Verdict]) -> Verdict:
     return verdicts[0] if len(verdicts) == 1 else max(verdicts, key=lambda verdict: _RANK[verdict.decision])
 
 
-class _CallerLayers(NamedTuple):
-    """The layers that look at nothing but the tool and who calls it, in which mode, confirmed or not."""
-
-    roles: layers.Answer
-    confirmation: layers.Answer
-    risk: layers.Answer
-    approvals: layers.Answer
-    requirement: Requirement
-
-
 class JudgedTool:
     """A tool's declaration under one policy, with its preconditions compiled."""
 
@@ -346,7 +329,7 @@ class JudgedTool:
         self.goes_by_names = goes_by_calls and guard is None and not self.preconditions
         reach = given.reach if declaration.risk is not Risk.HIGH else None
         self.goes_beyond = reach.goes_beyond if reach is not None else None
-        self._caller_layers: dict[tuple[object, ...], _CallerLayers] = {}
+        self._caller_layers: dict[tuple[object, ...], layers.OfCaller] = {}
         self._at_high_risk: JudgedTool | None = None
         self._once_confirmed: JudgedTool | None = None
 
@@ -377,28 +360,17 @@ class JudgedTool:
         self.verdicts[question] = verdict
         return verdict
 
-    def caller_layers(self, facts: Facts, policy: Policy, *, looking_is_reading: bool) -> _CallerLayers:
+    def caller_layers(self, facts: Facts, policy: Policy, *, looking_is_reading: bool) -> layers.OfCaller:
         """Kept, because the same few callers come again and again."""
         key = facts.roles, facts.mode, facts.confirmed
         known = self._caller_layers.get(key)
         if known is None:
             if len(self._caller_layers) >= _CALLER_LAYERS_MAX:
                 self._caller_layers.clear()
-            known = self._caller_layers[key] = _judge_caller(self.declaration, facts, policy, looking_is_reading)
+            known = self._caller_layers[key] = layers.of_caller(
+                self.declaration, facts, policy, looking_is_reading=looking_is_reading
+            )
         return known
-
-
-def _judge_caller(
-    declaration: ToolDeclaration, facts: Facts, policy: Policy, looking_is_reading: bool
-) -> _CallerLayers:
-    approvals, requirement = layers.approvals(policy.approvals, declaration, facts)
-    return _CallerLayers(
-        layers.roles(declaration, facts, policy.roles, looking_is_reading=looking_is_reading),
-        layers.confirmation(declaration, facts),
-        layers.risk(declaration, facts),
-        approvals,
-        requirement or Requirement(),
-    )
 
 
 class _Environment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from agent_gate.model.call import Facts
 from agent_gate.model.charge import Charge
@@ -18,6 +18,16 @@ from agent_gate.policy.limits import limits_set, no_room, rule_of, used_by
 
 Environment: TypeAlias = Callable[[], Mapping[str, object]]
 Answer: TypeAlias = tuple[Reason, Problem | None]
+
+
+class CallEnvironment(Protocol):
+    """Names that expressions see of one call, and the moment in the policy's time zone."""
+
+    def __call__(self) -> Mapping[str, object]: ...
+
+    @property
+    def moment(self) -> datetime: ...
+
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -42,10 +52,50 @@ def ask(layer: str, text: str, rule: str = "") -> Answer:
     return Reason(layer, Decision.ASK, rule, text), None
 
 
-_NOTHING: dict[str, Answer] = {
-    layer: (Reason(layer), None)
-    for layer in ("guard", "roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals")
-}
+ORDER = ("rules", "guard", "roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals")
+"""The layers of a verdict, as a trace tells them."""
+_NOTHING: dict[str, Answer] = {layer: (Reason(layer), None) for layer in ORDER}
+
+
+class OfCaller(NamedTuple):
+    """Answers of the layers that look at nothing but the tool and who calls it, in which mode, confirmed or not."""
+
+    roles: Answer
+    confirmation: Answer
+    risk: Answer
+    approvals: Answer
+    requirement: Requirement
+
+
+def of_caller(declaration: ToolDeclaration, facts: Facts, policy: Policy, *, looking_is_reading: bool) -> OfCaller:
+    asked, requirement = approvals(policy.approvals, declaration, facts)
+    return OfCaller(
+        roles(declaration, facts, policy.roles, looking_is_reading=looking_is_reading),
+        confirmation(declaration, facts),
+        risk(declaration, facts),
+        asked,
+        requirement or Requirement(),
+    )
+
+
+def beside_the_rules(
+    caller: OfCaller,
+    policy: Policy,
+    facts: Facts,
+    environment: CallEnvironment,
+    expressions: Sequence[Expression],
+    charges: Sequence[Charge],
+) -> tuple[Answer, ...]:
+    """Ask all layers after rules and guard, in their order."""
+    return (
+        caller.roles,
+        caller.confirmation,
+        caller.risk,
+        preconditions(expressions, environment),
+        windows(policy.windows, environment.moment) if policy.windows else nothing("windows"),
+        limits(charges, facts) if charges else nothing("limits"),
+        caller.approvals,
+    )
 
 
 def roles(

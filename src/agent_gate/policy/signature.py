@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-import orjson
-
-from agent_gate.model.codec import sha256_hex
+from agent_gate.model.codec import canonical, restore, sha256_hex
 from agent_gate.model.errors import GateError, ToolError
 from agent_gate.model.limits import (
     ARGS_BYTES_MAX,
@@ -50,7 +48,7 @@ def signatures_for(declaration: ToolDeclaration, args: Mapping[str, Json]) -> tu
 def _given_by(sign: Signer, tool: ToolDeclaration, args: Mapping[str, Json]) -> Sequence[str]:
     """Sign a copy of the arguments: what the signer takes out of them is still what would be done."""
     try:
-        signatures = sign(orjson.loads(orjson.dumps(args)))
+        signatures = sign(restore(canonical(args)))
     except (GateError, ValueError):
         raise
     except Exception as error:

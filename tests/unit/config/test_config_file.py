@@ -31,7 +31,7 @@ from agent_gate.config import (
     load_config,
 )
 from agent_gate.model.tool import Mode
-from tests.unit.config.mistakes import mistakes
+from tests.unit.config.mistakes import as_far_as, mistakes
 
 Load = Callable[[dict[str, Any]], Config]
 Problems = Callable[[dict[str, Any]], tuple[str, ...]]
@@ -248,7 +248,8 @@ def test_a_mistake_is_told_with_line_field_and_remedy(tmp_path: Path, text: str,
     file.write_text(text + "".join(line for key, line in BASE.items() if not any(map(key.match, given))))
     with pytest.raises(ConfigError) as refused:
         load_config(file)
-    assert refused.value.problems == tuple(f"{file}:{answer}" for answer in answers)
+    expected = tuple(f"{file}:{answer}" for answer in answers)
+    assert as_far_as(refused.value.problems, expected) == expected
 
 
 def test_no_two_people_or_agents_share_a_token_or_an_id(problems_of: Problems) -> None:

@@ -23,7 +23,7 @@ from agent_gate.model.policy import (
     Window,
 )
 from agent_gate.model.tool import Effect, Mode, Risk
-from tests.unit.config.mistakes import mistakes
+from tests.unit.config.mistakes import as_far_as, mistakes
 
 FULL = """
 version: 1
@@ -197,7 +197,8 @@ def test_whole_floats_are_integers_where_a_count_is_meant() -> None:
 
 @pytest.mark.parametrize(("text", "answers"), mistakes("policy"))
 def test_a_mistake_is_told_with_line_field_and_remedy(file: Path, text: str, answers: tuple[str, ...]) -> None:
-    assert problems_of(file, text) == tuple(f"policy.yaml:{answer}" for answer in answers)
+    expected = tuple(f"policy.yaml:{answer}" for answer in answers)
+    assert as_far_as(problems_of(file, text), expected) == expected
 
 
 @pytest.mark.parametrize("place", ["rules", "defaults"])

@@ -16,13 +16,14 @@ from agent_gate.model.tool import Json, Mode, ToolDeclaration
 from agent_gate.model.verdict import Decision, Requirement
 from agent_gate.pipeline.bind import Binder
 from agent_gate.policy.judge import Judge
+from agent_gate.policy.layers import ORDER
 from agent_gate.ports.tools import Binding
 from agent_gate.tools.state import STATE_GET
 from tests.unit.policy import random_policies
 from tests.unit.policy.judging import ALLOW, answers, bound_call, code, facts, judge_of, judged, tool
 
 DENY, ASK = {"pattern": "*", "action": "deny"}, {"pattern": "*", "action": "ask"}
-LAYERS = ["rules", "guard", "roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals"]
+LAYERS = list(ORDER)
 
 
 @pytest.mark.parametrize(

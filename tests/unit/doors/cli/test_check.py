@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agent_gate.policy.layers import ORDER
 from tests.unit.doors.cli.conftest import Command
 
 POLICY = """
@@ -70,7 +71,7 @@ def test_a_call_that_nothing_speaks_of_asks_and_exits_with_4(command: Command, p
 
 def test_the_trace_holds_every_layer(command: Command, policy: Path) -> None:
     trace = command("check", "--tool", "state.get", "-p", policy, "--json").json["trace"]
-    layers = ["rules", "guard", "roles", "confirmation", "risk", "preconditions", "windows", "limits", "approvals"]
+    layers = list(ORDER)
     assert [answer["layer"] for answer in trace] == layers
 
 
