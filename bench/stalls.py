@@ -30,7 +30,7 @@ from agent_gate.gate.approvals import Approvals
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
 from agent_gate.hosts.server.app import build_app
-from agent_gate.model.limits import MESSAGE_BYTES_MAX, SCRIPT_CHARS_MAX, WORD_BYTES_MAX
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX, SCRIPT_CHARS_MAX, WORD_BYTES_MAX
 from bench.figure import Figure, at_most
 
 BYTES = MESSAGE_BYTES_MAX - 4_096

@@ -19,10 +19,10 @@ from agent_gate.history.past_states import PastStates
 from agent_gate.history.readings import Readings
 from agent_gate.ledger.storage import storage_at
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import APPROVAL_TIMEOUT_S
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
-from agent_gate.model.limits import APPROVAL_TIMEOUT_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.secrecy import KeyedHashes
 from agent_gate.model.tool import ToolDeclaration

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_gate.chain.configured import check_chains
 from agent_gate.config import Config, load_config
-from agent_gate.model.limits import BLOCKING_THREADS_MAX
+from agent_gate.model.bounds import BLOCKING_THREADS_MAX
 from agent_gate.resolve.ownership import Named, named_by
 from agent_gate.services.http.outbound import Outbound, outbound_of
 from agent_gate.system.clock import SystemClock

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from agent_gate.model.bounds import IDENTIFIER_CHARS_MAX, JSON_DEPTH_MAX, MESSAGE_BYTES_MAX
 from agent_gate.model.codec import CodecError, parse
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, JSON_DEPTH_MAX, MESSAGE_BYTES_MAX
 from tests.attacks.cases import Case
 from tests.attacks.door_cases import door_for, expect_refusal, in_our_words
 from tests.attacks.runner import CheckFailed

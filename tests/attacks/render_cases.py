@@ -17,7 +17,7 @@ from agent_gate.doors.messengers.phones import notice
 from agent_gate.doors.messengers.render import Rendered, render, units
 from agent_gate.history.inbox import Mark
 from agent_gate.model.approval import Approver, Question
-from agent_gate.model.limits import TELEGRAM_TEXT_UNITS_MAX
+from agent_gate.model.bounds import TELEGRAM_TEXT_UNITS_MAX
 from agent_gate.model.visible import visible
 from tests.attacks.cases import Case
 from tests.attacks.runner import CheckFailed, Skipped

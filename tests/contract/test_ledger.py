@@ -15,12 +15,12 @@ from msgspec import structs
 
 from agent_gate.compat import Database
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical
 from agent_gate.model.committed import AlreadyClosed, Applied, NoRoom, NotOpen, NotPending, RequestTaken, StateMoved
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S, STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
 from agent_gate.model.project import INITIAL_SNAPSHOT, ProjectHead, ProjectState, StateRef
 from agent_gate.model.service_tables import DropOldRows

@@ -17,9 +17,9 @@ from agent_gate.app import open_gate
 from agent_gate.ledger.files import LedgerFiles
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import ANCHOR_COMPACT_BYTES
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import ANCHOR_COMPACT_BYTES
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Work
 from agent_gate.system.clock import RandomIds, SystemClock

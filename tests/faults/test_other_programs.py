@@ -24,9 +24,9 @@ from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.storage import SqliteStorage
 from agent_gate.ledger.sqlite.transaction import Transacted, transact
 from agent_gate.ledger.sqlite.trust import set_aside
+from agent_gate.model.bounds import WAL_CHECKPOINT_BYTES
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Work
 from agent_gate.system.clock import RandomIds, SystemClock

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate import PlanValidationError, load_plan, open_gate, replay_run, run_plan, tool
+from agent_gate.model.bounds import OUTPUT_BYTES_MAX
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import OUTPUT_BYTES_MAX
 from agent_gate.model.tool import Json
 from tests.gates import ALLOW_ALL, a_gate, agent, approve, counter, outcome_of, pending, run_elsewhere, soon
 from tests.scenarios.reaching import planned, problem, raised, reaches, refused, steps

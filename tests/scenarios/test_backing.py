@@ -20,9 +20,9 @@ from agent_gate.history.projects import Projects
 from agent_gate.history.verify import verify
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.model.approval import GrantTerms
+from agent_gate.model.bounds import STATUS_AGE_MAX_S
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.outcome import Status
 from agent_gate.model.plan import Plan, PlanStep
 from agent_gate.model.work import LeaveResult, Work

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from agent_gate import load_policy, tool
+from agent_gate.model.bounds import ARGS_BYTES_MAX
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
-from agent_gate.model.limits import ARGS_BYTES_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.model.tool import Json
 from agent_gate.pipeline.admit import Admitted, Rejected

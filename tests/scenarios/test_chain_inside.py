@@ -24,7 +24,7 @@ from agent_gate.gate.traffic import Traffic
 from agent_gate.hosts.server import build_app
 from agent_gate.hosts.server.chains import Chains
 from agent_gate.hosts.server.starting import settings_of
-from agent_gate.model.limits import GUESSES_PER_MINUTE
+from agent_gate.model.bounds import GUESSES_PER_MINUTE
 from agent_gate.system.clock import SystemClock
 from tests.agents import a_client, a_ref, a_request
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, entries, reader, stored_bytes, until

@@ -20,7 +20,7 @@ import pytest
 from agent_gate import Gate, Outcome, load_policy
 from agent_gate.history.rejudge import Rejudge
 from agent_gate.ledger.sqlite.reader import open_reader
-from agent_gate.model.limits import SHELL_COMMANDS_MAX
+from agent_gate.model.bounds import SHELL_COMMANDS_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.policy.judge import Judge
 from agent_gate.resolve.surroundings import look_around

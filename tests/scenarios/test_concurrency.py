@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 from agent_gate.app import open_gate
 from agent_gate.history.verify import verify
+from agent_gate.model.bounds import BLOCKING_THREADS_MAX, OUTPUT_BYTES_MAX
 from agent_gate.model.call import Agent
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import BLOCKING_THREADS_MAX, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.model.work import CreateProject, Work

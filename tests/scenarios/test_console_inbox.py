@@ -13,8 +13,8 @@ import pytest
 from agent_gate import tool
 from agent_gate.doors.bounds import DoorBounds
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import CONSOLE_QUESTIONS_SHOWN_MAX
 from agent_gate.model.call import CallRequest
-from agent_gate.model.limits import CONSOLE_QUESTIONS_SHOWN_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.sandbox.choice import Choice
 from tests.gates import ASK_ALL, HandClock, counter, entries, outcome_of, projects, reader, rows, sender, soon

@@ -14,7 +14,7 @@ from agent_gate.doors import throttle
 from agent_gate.doors.console import sessions
 from agent_gate.doors.console.frame import HEADERS, place_within
 from agent_gate.hosts.server import build_app
-from agent_gate.model.limits import CONSOLE_SESSION_IDLE_S, CONSOLE_SESSION_S, CONSOLE_SESSIONS_OF_ONE_MAX
+from agent_gate.model.bounds import CONSOLE_SESSION_IDLE_S, CONSOLE_SESSION_S, CONSOLE_SESSIONS_OF_ONE_MAX
 from tests.gates import ASK_ALL, HandClock, entries, sender, until
 from tests.scenarios.visiting import Page, Visitor, a_visitor, another, asked
 from tests.servers import ANNA_TOKEN, BOB_TOKEN, BOT_TOKEN, a_config, a_context

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from agent_gate.doors.throttle import Throttle
-from agent_gate.model.limits import GUESSES_BESIDE_KNOWN_PER_MINUTE, GUESSES_PER_MINUTE, KNOWN_TOKENS_S
+from agent_gate.model.bounds import GUESSES_BESIDE_KNOWN_PER_MINUTE, GUESSES_PER_MINUTE, KNOWN_TOKENS_S
 from tests.gates import ALLOW_ALL, PATIENCE_S, HandClock, entries, until
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, Served, a_raw_agent, a_server
 

@@ -20,7 +20,7 @@ from agent_gate.doors.api.operation import Who
 from agent_gate.doors.bounds import DoorBounds
 from agent_gate.history.readings import Readings
 from agent_gate.ledger.sqlite.storage import SqliteStorage
-from agent_gate.model.limits import MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX
 from tests.gates import ALLOW_ALL, ASK_ALL, PATIENCE_S, HandClock, counter, entries, reader, sender, until
 from tests.servers import (
     ANNA_TOKEN,

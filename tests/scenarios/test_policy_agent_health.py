@@ -21,8 +21,8 @@ from agent_gate.config import ChainPolicyConfig, Config, GatewayConfig, RouteCon
 from agent_gate.doors.policy_agent.listening import AgentBounds
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.gate.traffic import Traffic
+from agent_gate.model.bounds import JWKS_RETRY_S, JWKS_STALE_S
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import JWKS_RETRY_S, JWKS_STALE_S
 from tests.agents import Client, Scripted, a_client, a_request, an_agent
 from tests.gates import ALLOW_ALL, HandClock, a_gate, soon
 from tests.unit.chain.builtin.asking import FakeJudge

@@ -26,10 +26,10 @@ from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import ProjectLocks
 from agent_gate.ledger.sqlite.turns import Turns
 from agent_gate.model.approval import GrantTerms
+from agent_gate.model.bounds import TRANSITION_ON_LOOP_BYTES_MAX
 from agent_gate.model.committed import Applied, Committed, GrantSpent, StateMoved
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
-from agent_gate.model.limits import TRANSITION_ON_LOOP_BYTES_MAX
 from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Work

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_gate.model.limits import STATE_READ_PATHS_MAX
+from agent_gate.model.bounds import STATE_READ_PATHS_MAX
 from agent_gate.model.outcome import Status
 from tests.gates import a_gate, code_of, pending
 

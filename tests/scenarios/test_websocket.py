@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from agent_gate import Outcome, tool
 from agent_gate.config import RateLimitConfig
 from agent_gate.doors.bounds import DoorBounds
-from agent_gate.model.limits import MESSAGE_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, STRANGERS_MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, STRANGERS_MESSAGE_BYTES_MAX
 from agent_gate.model.tool import Json
 from tests.gates import ASK_ALL, HandClock, People, approve, counter, deny, entries, reader, rows, sender, soon, until
 from tests.servers import ANNA_TOKEN, BOT_TOKEN, CLERK_TOKEN, RawAgent, a_config, a_raw_agent, a_server, left_alone

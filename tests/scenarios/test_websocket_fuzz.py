@@ -21,7 +21,7 @@ from agent_gate.doors.bounds import DoorBounds
 from agent_gate.doors.websocket.door import Door
 from agent_gate.doors.websocket.methods import METHODS
 from agent_gate.hosts.server.sockets import SocketBounds
-from agent_gate.model.limits import HEAD_BYTES_MAX, MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import HEAD_BYTES_MAX, MESSAGE_BYTES_MAX
 from tests.gates import ASK_ALL, reader, rows, sender, soon, until
 from tests.servers import BOT_TOKEN, Served, a_raw_agent, a_server
 

@@ -10,7 +10,7 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import InstructionError
 from agent_gate.chain.instruction import INSTRUCTIONS, ImmediateResponse, Instruction
 from agent_gate.chain.policy import PolicyResult, StatusCode
-from agent_gate.model.limits import CHAIN_METADATA_BYTES_MAX
+from agent_gate.model.bounds import CHAIN_METADATA_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)

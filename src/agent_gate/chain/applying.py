@@ -18,7 +18,7 @@ from agent_gate.chain.instruction import (
     SetState,
 )
 from agent_gate.chain.state import State
-from agent_gate.model.limits import CHAIN_HEADERS_BYTES_MAX, CHAIN_HEADERS_MAX, CHAIN_INSTRUCTIONS_MAX
+from agent_gate.model.bounds import CHAIN_HEADERS_BYTES_MAX, CHAIN_HEADERS_MAX, CHAIN_INSTRUCTIONS_MAX
 
 
 def applied(

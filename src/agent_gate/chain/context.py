@@ -10,8 +10,8 @@ from enum import Enum
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.headers import GivenHeaders, Headers, is_token, is_value
 from agent_gate.chain.state import State
+from agent_gate.model.bounds import CHAIN_HEADERS_BYTES_MAX, CHAIN_HEADERS_MAX, URL_CHARS_MAX
 from agent_gate.model.codec import CodecError
-from agent_gate.model.limits import CHAIN_HEADERS_BYTES_MAX, CHAIN_HEADERS_MAX, URL_CHARS_MAX
 from agent_gate.model.tool import Json
 
 _READABLE = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]*").fullmatch

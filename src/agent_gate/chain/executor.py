@@ -19,7 +19,7 @@ from agent_gate.chain.prepared import Chain, OnFailure, PolicyRef, Step, prepare
 from agent_gate.chain.registry import Registry
 from agent_gate.chain.timing import ChainTimedOut, PolicyBlocked, PolicyCancelled, PolicyTimedOut, Timing
 from agent_gate.config.settings import PolicyAgentConfig
-from agent_gate.model.limits import CHAIN_GRACE_S, CHAIN_HEALTH_TIMEOUT_S, CHAIN_WARNINGS_MAX
+from agent_gate.model.bounds import CHAIN_GRACE_S, CHAIN_HEALTH_TIMEOUT_S, CHAIN_WARNINGS_MAX
 
 _log = logging.getLogger(__name__)
 

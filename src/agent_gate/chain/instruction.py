@@ -8,8 +8,8 @@ from typing import TypeAlias
 from agent_gate.chain.faults import InstructionError
 from agent_gate.chain.headers import FRAMING, Field, GivenHeaders, Headers, is_token, is_value
 from agent_gate.chain.state import encoded
+from agent_gate.model.bounds import IDENTIFIER_CHARS_MAX
 from agent_gate.model.codec import CodecError, restore
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
 from agent_gate.model.tool import Json
 
 

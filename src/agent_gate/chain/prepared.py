@@ -11,7 +11,7 @@ from agent_gate.chain.context import Phase
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import Policy
 from agent_gate.chain.registry import Registered, Registry
-from agent_gate.model.limits import CHAIN_POLICIES_MAX
+from agent_gate.model.bounds import CHAIN_POLICIES_MAX
 from agent_gate.model.tool import Json
 
 

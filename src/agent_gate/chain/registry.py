@@ -13,8 +13,8 @@ from typing import Any
 import jsonschema_rs
 
 from agent_gate.chain.policy import Policy, PolicyInfo
+from agent_gate.model.bounds import IDENTIFIER_CHARS_MAX
 from agent_gate.model.errors import ConfigError, GateError
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json
 

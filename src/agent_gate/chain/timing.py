@@ -15,7 +15,7 @@ from types import coroutine
 from typing import Any, TypeVar
 
 from agent_gate.chain.turn import TURN
-from agent_gate.model.limits import CHAIN_GRACE_S
+from agent_gate.model.bounds import CHAIN_GRACE_S
 
 Result = TypeVar("Result")
 _Waiting = Generator[Any, None, Result]

@@ -12,9 +12,9 @@ from agent_gate.config.places import mapping_at
 from agent_gate.config.policy_checks import check_meaning
 from agent_gate.config.problems import check_schema, with_environment
 from agent_gate.config.yaml_file import Document, PathLike, load_yaml
+from agent_gate.model.bounds import POLICY_BYTES_MAX, YAML_DEPTH_MAX
 from agent_gate.model.codec import CodecError, normalise
 from agent_gate.model.errors import ConfigError
-from agent_gate.model.limits import POLICY_BYTES_MAX, YAML_DEPTH_MAX
 from agent_gate.model.permission import Permissions
 from agent_gate.model.policy import Policy
 from agent_gate.model.setting import Setting

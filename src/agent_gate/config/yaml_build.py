@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from agent_gate.config.places import Field, field_name
 from agent_gate.config.yaml_scalars import plain
-from agent_gate.model.limits import YAML_ALIAS_NODES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX
+from agent_gate.model.bounds import YAML_ALIAS_NODES_MAX, YAML_BYTES_MAX, YAML_DEPTH_MAX, YAML_NODES_MAX
 from agent_gate.model.tool import Json
 
 Lines: TypeAlias = tuple[int, Any]

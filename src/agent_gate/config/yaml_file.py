@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from agent_gate.config.places import Field, field_name
 from agent_gate.config.yaml_build import Bounds, Builder, Lines, YamlProblem
+from agent_gate.model.bounds import YAML_BYTES_MAX
 from agent_gate.model.errors import ConfigError
-from agent_gate.model.limits import YAML_BYTES_MAX
 from agent_gate.model.tool import Json
 
 PathLike: TypeAlias = str | os.PathLike[str]

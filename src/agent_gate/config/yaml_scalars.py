@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from agent_gate.model.limits import INTEGER_MAX
+from agent_gate.model.bounds import INTEGER_MAX
 
 _CONSTANTS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),

@@ -15,7 +15,7 @@ from agent_gate.gate.approvals import Approvals
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
 from agent_gate.history.readings import Readings
-from agent_gate.model.limits import READERS_MAX
+from agent_gate.model.bounds import READERS_MAX
 
 
 @dataclass(slots=True)

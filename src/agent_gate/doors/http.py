@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_gate.doors.codes import http_status_of_problem
 from agent_gate.doors.identity import Identities
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX, TOKEN_CHARS_MAX
 from agent_gate.model.call import Agent
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.errors import GateError, IdentityError, Problem, ToolError
-from agent_gate.model.limits import MESSAGE_BYTES_MAX, TOKEN_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 

@@ -7,14 +7,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from hashlib import sha256
 
-from agent_gate.model.errors import Problem
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     GUESSES_BESIDE_KNOWN_PER_MINUTE,
     GUESSES_PER_MINUTE,
     GUESSING_ADDRESSES_MAX,
     KNOWN_TOKENS_MAX,
     KNOWN_TOKENS_S,
 )
+from agent_gate.model.errors import Problem
 
 
 class Throttle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     EFFECT_TIMEOUT_S,
     JOIN_POLL_S,
     NOTIFY_TIMEOUT_S,

@@ -13,10 +13,10 @@ from agent_gate.gate.progress import Progress, covers, refusal, run_timeout, sti
 from agent_gate.gate.proposals import Proposals
 from agent_gate.gate.recorder import Recorder
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import REBIND_TRIES_AMONG_OTHERS, REBIND_TRIES_MAX
 from agent_gate.model.committed import Applied
 from agent_gate.model.ending import Ending
 from agent_gate.model.errors import Problem, StorageError
-from agent_gate.model.limits import REBIND_TRIES_AMONG_OTHERS, REBIND_TRIES_MAX
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.project import ProjectState
 from agent_gate.model.verdict import ASK

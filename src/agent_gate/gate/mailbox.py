@@ -7,10 +7,10 @@ from typing import Any
 
 from agent_gate.gate.gate import Gate
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.codec import canonical, restore
 from agent_gate.model.entry import GATE_PROJECT
-from agent_gate.model.limits import WAITING_RESULTS_BYTES_MAX, WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.tool import Mode

@@ -13,12 +13,12 @@ from msgspec import structs
 from agent_gate.config.plan_steps import check_steps
 from agent_gate.gate.gate import Gate, mode_named
 from agent_gate.gate.simulation import SimulationState
+from agent_gate.model.bounds import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, sha256_hex, weight
 from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import Problem, StorageError
-from agent_gate.model.limits import RUN_RESULTS_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import NOT_KNOWN, ONLY_JUDGED, Outcome, Status
 from agent_gate.model.plan import Plan, PlanStep

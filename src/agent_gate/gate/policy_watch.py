@@ -10,10 +10,10 @@ from pathlib import Path
 from agent_gate.config import load_policy
 from agent_gate.config.policy_warnings import warnings_of
 from agent_gate.gate.gate import Gate
+from agent_gate.model.bounds import POLICY_POLL_INTERVAL_S
 from agent_gate.model.codec import canonical, sha256_hex
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import POLICY_POLL_INTERVAL_S
 from agent_gate.model.moment import iso
 from agent_gate.model.policy import Policy
 from agent_gate.model.work import KeepBlob, Work

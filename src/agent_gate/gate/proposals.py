@@ -12,12 +12,12 @@ from agent_gate.gate.asking import Asker
 from agent_gate.gate.in_force import InForce
 from agent_gate.gate.progress import Progress, covers, refusal
 from agent_gate.model.approval import WRITTEN, Question
+from agent_gate.model.bounds import SIGNATURES_MAX, WAITING_PROPOSALS_MAX
 from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
 from agent_gate.model.committed import Applied, Committed, NotOpen
 from agent_gate.model.ending import OUTCOME_UNKNOWN, WRITES_STAY, Ending, Output
 from agent_gate.model.errors import GateError, Problem, StorageError
-from agent_gate.model.limits import SIGNATURES_MAX, WAITING_PROPOSALS_MAX
 from agent_gate.model.outcome import Status
 from agent_gate.model.verdict import Decision, Verdict
 from agent_gate.pipeline.admit import closed_problem

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from agent_gate.gate.progress import Progress, still_open
 from agent_gate.gate.tasks import Tasks
+from agent_gate.model.bounds import JOIN_LATE_POLLS_MAX, JOIN_POLL_S, JOIN_POLLS_MAX
 from agent_gate.model.committed import (
     AlreadyClosed,
     Applied,
@@ -19,7 +20,6 @@ from agent_gate.model.committed import (
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import JOIN_LATE_POLLS_MAX, JOIN_POLL_S, JOIN_POLLS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import outcome_of, output_blob

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from agent_gate.gate.in_force import InForce
 from agent_gate.gate.proposals import Proposals
+from agent_gate.model.bounds import SHOWN_CHARS_MAX
 from agent_gate.model.call import CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import restore
 from agent_gate.model.ending import Ending
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import NOT_KNOWN, ON_A_COPY, ONLY_JUDGED, ONLY_READ, Outcome, Status
 from agent_gate.model.project import ProjectState
 from agent_gate.model.tool import Effect

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import orjson
 
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import SHOWN_CHARS_MAX
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.entry import GATE_PROJECT
-from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.ports.reading import Reader
 from agent_gate.ports.surroundings import Clock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_gate.history import state
 from agent_gate.history.readings import Readings
-from agent_gate.model.limits import READ_S
+from agent_gate.model.bounds import READ_S
 from agent_gate.model.tool import Json
 from agent_gate.ports.reading import Reader
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_gate.history.state import unknown_project
+from agent_gate.model.bounds import STATE_BYTES_MAX
 from agent_gate.model.codec import CodecError, canonical, normalise
 from agent_gate.model.committed import Applied, NotOpen
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.schema import validator
 from agent_gate.model.tool import Json

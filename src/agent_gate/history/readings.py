@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from agent_gate.model.bounds import READS_AT_ONCE_MAX
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import READS_AT_ONCE_MAX
 from agent_gate.ports.examining import Unreadable
 from agent_gate.ports.reading import Reader
 from agent_gate.ports.storage import Storage

@@ -22,10 +22,10 @@ from agent_gate.hosts import process
 from agent_gate.hosts.gate import opened, reload_by_signal
 from agent_gate.hosts.process import Process
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import MCP_WAIT_S
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import DEFAULT_LEDGER
-from agent_gate.model.limits import MCP_WAIT_S
 
 
 @dataclass(frozen=True, slots=True)

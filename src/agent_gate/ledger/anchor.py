@@ -17,8 +17,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_gate.ledger.files import LedgerFiles, open_private, read_or_make, sync_directory
+from agent_gate.model.bounds import ANCHOR_COMPACT_BYTES, ANCHOR_SYNC_INTERVAL_S
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import ANCHOR_COMPACT_BYTES, ANCHOR_SYNC_INTERVAL_S
 from agent_gate.ports.examining import Anchored, Heads
 from agent_gate.system.regular_files import open_regular
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from agent_gate.model.bounds import KEY_BYTES_MAX
 from agent_gate.model.errors import StorageError
 from agent_gate.model.ledger_names import ANCHOR, DIRECTORY, ledger_names
-from agent_gate.model.limits import KEY_BYTES_MAX
 from agent_gate.system.regular_files import open_regular, read_regular
 
 ULID_CHARS = 26

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import orjson
 
+from agent_gate.model.bounds import GRANT_SECONDS_MAX, GRANT_USES_MAX
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import GRANT_SECONDS_MAX, GRANT_USES_MAX
 from agent_gate.model.roles import roles_that_include
 from agent_gate.model.tool import Json
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import orjson
 
-from agent_gate.model.limits import ARGS_BYTES_MAX, INTEGER_MAX, JSON_DEPTH_MAX, MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import ARGS_BYTES_MAX, INTEGER_MAX, JSON_DEPTH_MAX, MESSAGE_BYTES_MAX
 from agent_gate.model.tool import Json
 
 CANONICAL_DEPTH_MAX = 254

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from agent_gate.model.limits import STATE_DIFF_OPS_MAX, STATE_DIFF_PATHS_CHARS_MAX
+from agent_gate.model.bounds import STATE_DIFF_OPS_MAX, STATE_DIFF_PATHS_CHARS_MAX
 from agent_gate.model.tool import Json
 
 Operation = dict[str, Json]

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import ahocorasick
 
-from agent_gate.model.limits import SCRUB_STRETCH_CHARS
+from agent_gate.model.bounds import SCRUB_STRETCH_CHARS
 from agent_gate.model.tool import Json
 
 HIDDEN, HIDDEN_IN_LOGS = "***", "[secret]"

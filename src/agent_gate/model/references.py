@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from agent_gate.model.bounds import ARGS_BYTES_MAX, INDEX_DIGITS_MAX
 from agent_gate.model.codec import CodecError, canonical, weight
-from agent_gate.model.limits import ARGS_BYTES_MAX, INDEX_DIGITS_MAX
 from agent_gate.model.tool import Json
 
 _BEGINNING = re.compile(r"\$\{steps\.")

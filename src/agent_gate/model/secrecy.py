@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterator, Mapping
 
+from agent_gate.model.bounds import ENCODED_SECRETS_MAX
 from agent_gate.model.codec import canonical
-from agent_gate.model.limits import ENCODED_SECRETS_MAX
 from agent_gate.model.redaction import Redactor
 from agent_gate.model.tool import Json, ToolDeclaration
 

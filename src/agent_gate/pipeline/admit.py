@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from agent_gate.model.bounds import ARGS_BYTES_MAX, IDENTIFIER_CHARS_MAX
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import CodecError, canonical, compact, normalise
 from agent_gate.model.entry import GATE_PROJECT
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import ARGS_BYTES_MAX, IDENTIFIER_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.work import Claim
 from agent_gate.ports.ledger import Ledger

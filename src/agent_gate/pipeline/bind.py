@@ -9,11 +9,11 @@ from hashlib import sha256
 
 from msgspec import structs
 
+from agent_gate.model.bounds import FAILURE_CHARS_MAX, SIGNATURES_MAX
 from agent_gate.model.call import NO_USAGE, BoundCall, CallRequest, Facts, Usage
 from agent_gate.model.charge import Charge
 from agent_gate.model.codec import canonical, compact
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.limits import FAILURE_CHARS_MAX, SIGNATURES_MAX
 from agent_gate.model.project import ProjectState
 from agent_gate.model.schema import arguments_named, without_nulls
 from agent_gate.model.secrecy import recorded_args, recorded_misfit, without_secrets

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from agent_gate.model.bounds import JUDGED_ON_LOOP_BYTES_MAX
 from agent_gate.model.codec import weight
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import JUDGED_ON_LOOP_BYTES_MAX
 from agent_gate.policy.judge import Judge
 from agent_gate.ports.tools import Judged, Prepared
 from agent_gate.toolkit.threads import JUDGING

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import Any
 
+from agent_gate.model.bounds import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import GateError, Problem, StorageError
-from agent_gate.model.limits import EFFECT_TIMEOUT_S, OUTPUT_BYTES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.work import EndEffect, Work

@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from agent_gate.model import record
 from agent_gate.model.approval import Answer, Approver, Question
+from agent_gate.model.bounds import NOTIFY_TIMEOUT_S
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.charge import Charge
 from agent_gate.model.committed import Applied, Committed, NotPending
 from agent_gate.model.entry import GATE_PROJECT, Draft, Entry
 from agent_gate.model.errors import Problem
 from agent_gate.model.grant import Grant, grant_key
-from agent_gate.model.limits import NOTIFY_TIMEOUT_S
 from agent_gate.model.moment import iso
 from agent_gate.model.record_people import granted, refused_answer, used
 from agent_gate.model.work import Claim, GiveGrant, Hold, Resolve, TakeOver, UseGrant, Work

@@ -13,14 +13,7 @@ import orjson
 from msgspec import Struct, structs
 
 from agent_gate.model import record
-from agent_gate.model.call import BoundCall
-from agent_gate.model.charge import Charge
-from agent_gate.model.codec import CodecError, canonical, compact, sha256_hex, weight
-from agent_gate.model.committed import Committed
-from agent_gate.model.differences import difference
-from agent_gate.model.ending import Ending, NextState, Output
-from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     FAILURE_CHARS_MAX,
     OUTPUT_BYTES_MAX,
     STATE_BYTES_MAX,
@@ -28,6 +21,13 @@ from agent_gate.model.limits import (
     TRANSITION_ON_LOOP_BYTES_MAX,
     TRANSITION_TIMEOUT_S,
 )
+from agent_gate.model.call import BoundCall
+from agent_gate.model.charge import Charge
+from agent_gate.model.codec import CodecError, canonical, compact, sha256_hex, weight
+from agent_gate.model.committed import Committed
+from agent_gate.model.differences import difference
+from agent_gate.model.ending import Ending, NextState, Output
+from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.outcome import SUCCESS, Status
 from agent_gate.model.project import ProjectState
 from agent_gate.model.schema import validator

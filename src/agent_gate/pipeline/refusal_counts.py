@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+from agent_gate.model.bounds import REFUSAL_SUMMARY_S
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import REFUSAL_SUMMARY_S
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Work
 from agent_gate.ports.ledger import Append

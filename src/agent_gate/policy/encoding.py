@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from agent_gate.model.bounds import IDENTIFIER_CHARS_MAX
 from agent_gate.model.codec import CodecError, canonical
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
 from agent_gate.model.tool import Json
 
 _SPECIAL = "*?\\[\\](),%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"

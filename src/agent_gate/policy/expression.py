@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 
-from agent_gate.model.limits import EXPRESSION_CHARS_MAX, EXPRESSION_NODES_MAX, EXPRESSION_RESULT_CHARS_MAX
+from agent_gate.model.bounds import EXPRESSION_CHARS_MAX, EXPRESSION_NODES_MAX, EXPRESSION_RESULT_CHARS_MAX
 from agent_gate.policy.compiler import Compiler, Env, Run, one_line
 from agent_gate.policy.operations import Budget, ExpressionError, kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from agent_gate.model.limits import EXPRESSION_RESULT_CHARS_MAX, EXPRESSION_STEPS_MAX, INTEGER_MAX
+from agent_gate.model.bounds import EXPRESSION_RESULT_CHARS_MAX, EXPRESSION_STEPS_MAX, INTEGER_MAX
 
 Number: TypeAlias = int | float
 Operation: TypeAlias = Callable[["Budget", object, object], object]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import jsonpatch
 import jsonpointer
 
+from agent_gate.model.bounds import PATCH_WORK_MAX, STATE_BYTES_MAX
 from agent_gate.model.codec import weight
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import PATCH_WORK_MAX, STATE_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.documents import ABSENT, Place, child_of, index_of, place_of, value_at
 

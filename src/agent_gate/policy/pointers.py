@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent_gate.model.bounds import JSON_DEPTH_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import JSON_DEPTH_MAX
 from agent_gate.model.tool import Json
 
 TOOLS = frozenset({"state.get", "state.set", "state.delete"})

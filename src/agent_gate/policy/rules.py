@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from agent_gate.model.bounds import MATCHERS_MAX
 from agent_gate.model.errors import ConfigError
-from agent_gate.model.limits import MATCHERS_MAX
 from agent_gate.model.permission import PermissionRule
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.expression import Expression, ExpressionError, compile_expression

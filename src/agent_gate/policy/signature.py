@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from agent_gate.model.codec import canonical, restore, sha256_hex
-from agent_gate.model.errors import GateError, ToolError
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     ARGS_BYTES_MAX,
     FAILURE_CHARS_MAX,
     IDENTIFIER_CHARS_MAX,
     SHOWN_CHARS_MAX,
     SIGNATURES_MAX,
 )
+from agent_gate.model.codec import canonical, restore, sha256_hex
+from agent_gate.model.errors import GateError, ToolError
 from agent_gate.model.secrecy import without_secrets
 from agent_gate.model.tool import ArgumentKind, Json, Signer, ToolDeclaration
 from agent_gate.policy.encoding import (

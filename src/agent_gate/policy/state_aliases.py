@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
+from agent_gate.model.bounds import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX, STATE_READ_PATHS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX, STATE_READ_PATHS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.documents import ABSENT, Place, changed_places, index_of, place_of, pointer_to, value_at
 from agent_gate.policy.encoding import encoded_text

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
+from agent_gate.model.bounds import VIEW_ENTRIES_MAX, VIEW_NEAR_MAX, VIEW_PLACES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import VIEW_ENTRIES_MAX, VIEW_NEAR_MAX, VIEW_PLACES_MAX
 
 Level = TypeVar("Level")
 

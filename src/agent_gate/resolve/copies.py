@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from agent_gate.model.bounds import SIMULATED_FILES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SIMULATED_FILES_MAX
 from agent_gate.resolve.commit.change import Change
 from agent_gate.resolve.following import followed
 from agent_gate.resolve.scratch import Scratch

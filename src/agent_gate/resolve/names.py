@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterable
 from typing import Protocol
 
+from agent_gate.model.bounds import ADDRESSES_MAX, LOOKUP_PLACE_WAIT_S, LOOKUP_TIMEOUT_S, LOOKUPS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import ADDRESSES_MAX, LOOKUP_PLACE_WAIT_S, LOOKUP_TIMEOUT_S, LOOKUPS_MAX
 from agent_gate.policy.guards.addresses import parse_address
 from agent_gate.system.sharing import Places
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import NamedTuple
 
+from agent_gate.model.bounds import NOTED_BYTES_MAX, NOTED_MAX, PATH_BYTES_MAX
 from agent_gate.model.codec import CodecError, canonical, parse
-from agent_gate.model.limits import NOTED_BYTES_MAX, NOTED_MAX, PATH_BYTES_MAX
 
 SECRET, PROTECTED, LEDGER = "secret", "protected", "ledger"
 _LIST, _LOCK = "own-files.jsonl", "own-files.lock"

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agent_gate.config.yaml_file import parse_yaml
+from agent_gate.model.bounds import OWN_DATABASES_MAX, OWN_ENTRIES_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import ANCHOR, DEFAULT_LEDGER, DIRECTORY
-from agent_gate.model.limits import OWN_DATABASES_MAX, OWN_ENTRIES_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.tool import Json
 
 NAMES = ("config.yaml", "policy.yaml", "permissions.yaml")

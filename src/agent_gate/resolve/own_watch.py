@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 
-from agent_gate.model.limits import OWN_FILES_FRESH_S
+from agent_gate.model.bounds import OWN_FILES_FRESH_S
 from agent_gate.policy.guards.surroundings import covering
 from agent_gate.resolve.own_files import OwnFiles
 from agent_gate.resolve.own_nearby import NAMES, kind_of_text

@@ -8,8 +8,8 @@ import stat
 import sys
 from typing import NamedTuple
 
+from agent_gate.model.bounds import PATH_BYTES_MAX
 from agent_gate.model.errors import PolicyDeniedError, ToolError
-from agent_gate.model.limits import PATH_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.policy.guards.path_patterns import normal

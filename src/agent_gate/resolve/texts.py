@@ -8,9 +8,9 @@ import codecs
 import difflib
 import re
 
+from agent_gate.model.bounds import DIFF_BYTES_MAX, DIFF_SHOWN_CHARS_MAX
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import DIFF_BYTES_MAX, DIFF_SHOWN_CHARS_MAX
 
 BASE64 = "base64"
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,40}")

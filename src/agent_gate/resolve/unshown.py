@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
+from agent_gate.model.bounds import VIEW_ENTRIES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import VIEW_ENTRIES_MAX
 
 
 def first_unshown(

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from agent_gate.model.limits import OWN_FILES_FRESH_S
+from agent_gate.model.bounds import OWN_FILES_FRESH_S
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards import Surroundings

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from agent_gate.model.bounds import FILE_LOCK_WAIT_S
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import FILE_LOCK_WAIT_S
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.resolve import files

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import assert_never
 
-from agent_gate.model.limits import SHELL_TMP_BYTES_MAX
+from agent_gate.model.bounds import SHELL_TMP_BYTES_MAX
 from agent_gate.sandbox import seccomp
 from agent_gate.sandbox.command import Access, Command, Place
 from agent_gate.sandbox.launch import Launch

@@ -10,7 +10,7 @@ import os
 import subprocess
 from collections.abc import Sequence
 
-from agent_gate.model.limits import SHELL_CHUNK_BYTES
+from agent_gate.model.bounds import SHELL_CHUNK_BYTES
 
 
 class Child:

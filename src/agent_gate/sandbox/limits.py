@@ -6,7 +6,7 @@ import math
 import os
 import resource
 
-from agent_gate.model.limits import SHELL_OPEN_FILES_MAX
+from agent_gate.model.bounds import SHELL_OPEN_FILES_MAX
 from agent_gate.sandbox.command import Limits
 
 SET_UP_BYTES = 4_096

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from agent_gate.model.bounds import SHELL_CHUNK_BYTES, SHELL_WATCH_INTERVAL_S, SHELL_WRITTEN_BYTES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SHELL_CHUNK_BYTES, SHELL_WATCH_INTERVAL_S, SHELL_WRITTEN_BYTES_MAX
 from agent_gate.sandbox import tree
 from agent_gate.sandbox.child import Child, read_some
 from agent_gate.sandbox.command import Command, Finished, Limits

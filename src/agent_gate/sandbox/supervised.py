@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_gate.model.limits import SHELL_OPEN_FILES_MAX
+from agent_gate.model.bounds import SHELL_OPEN_FILES_MAX
 from agent_gate.sandbox.command import Access, Command
 from agent_gate.sandbox.launch import Launch
 

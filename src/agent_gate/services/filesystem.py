@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
+from agent_gate.model.bounds import FILE_JOBS_MAX, FILE_THREADS_MAX, OUTPUT_BYTES_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import FILE_JOBS_MAX, FILE_THREADS_MAX, OUTPUT_BYTES_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.policy import PathGuard
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.visible import visible

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agent_gate.model.bounds import PAGE_LIMIT
 from agent_gate.model.call import BoundCall
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import PAGE_LIMIT
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.ports.reading import PastStates
 from agent_gate.ports.tools import RegisteredTool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from agent_gate.model.bounds import REQUEST_BODY_SHOWN_BYTES_MAX
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import sha256_hex
-from agent_gate.model.limits import REQUEST_BODY_SHOWN_BYTES_MAX
 from agent_gate.model.redaction import HIDDEN
 from agent_gate.model.tool import Json
 from agent_gate.policy.declared import unregistered

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from agent_gate.model.bounds import UNDO_ROW_MAX
 from agent_gate.model.call import CallRequest
 from agent_gate.model.codec import restore, sha256_hex
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError, StorageError, ToolError
-from agent_gate.model.limits import UNDO_ROW_MAX
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.project import INITIAL_SNAPSHOT
 from agent_gate.model.record import outcome_of, output_blob, undo_blob

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Final
 
+from agent_gate.model.bounds import PLACES_WAITED_FOR_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import PLACES_WAITED_FOR_MAX
 
 NOBODY: Final = ""
 """The gate's own work: it has no share, and takes what is free."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from agent_gate.model.limits import BLOCKING_THREADS_MAX, JUDGING_THREADS_MAX, PLACE_WAIT_S, TRANSITION_THREADS_MAX
+from agent_gate.model.bounds import BLOCKING_THREADS_MAX, JUDGING_THREADS_MAX, PLACE_WAIT_S, TRANSITION_THREADS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.system.sharing import Places
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agent_gate.model.limits import HEADERS_MAX, POLICY_TIMEOUT_S_MAX
+from agent_gate.model.bounds import HEADERS_MAX, POLICY_TIMEOUT_S_MAX
 from agent_gate.model.policy import UrlGuard
 from agent_gate.model.tool import ArgumentKind, Effect, GuardedBy, PatternMistake, Risk, Section, ToolDeclaration
 from agent_gate.policy.guards import Guard, GuardContext

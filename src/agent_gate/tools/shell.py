@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from agent_gate.model.limits import ARGV_WORDS_MAX, POLICY_TIMEOUT_S_MAX
+from agent_gate.model.bounds import ARGV_WORDS_MAX, POLICY_TIMEOUT_S_MAX
 from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import (
     ArgumentKind,

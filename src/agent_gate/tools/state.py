@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from agent_gate.model.limits import INTEGER_MAX, PAGE_LIMIT, PAGE_MAX
+from agent_gate.model.bounds import INTEGER_MAX, PAGE_LIMIT, PAGE_MAX
 from agent_gate.model.tool import Aliases, ArgumentKind, Effect, Json, PatternMistake, Risk, ToolDeclaration
 from agent_gate.policy.state_aliases import (
     EVERY_STATE,

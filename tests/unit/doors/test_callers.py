@@ -16,7 +16,7 @@ from agent_gate.chain.registry import Registry
 from agent_gate.doors.callers import Answered, Callers
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.throttle import Throttle
-from agent_gate.model.limits import GUESSES_PER_MINUTE
+from agent_gate.model.bounds import GUESSES_PER_MINUTE
 from agent_gate.toolkit.threads import BlockingPool
 from tests.agents import Scripted
 from tests.gates import HandClock

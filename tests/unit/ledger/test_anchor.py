@@ -9,8 +9,8 @@ import pytest
 from agent_gate.ledger import anchor as anchors
 from agent_gate.ledger.anchor import Anchor, AnchorKey
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.model.bounds import ANCHOR_COMPACT_BYTES
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import ANCHOR_COMPACT_BYTES
 from agent_gate.ports.examining import Heads
 
 

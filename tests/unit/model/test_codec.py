@@ -21,8 +21,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_gate.model import codec
+from agent_gate.model.bounds import INTEGER_MAX
 from agent_gate.model.codec import CodecError, canonical, hash_of, normalise, parse, restore, sha256_hex
-from agent_gate.model.limits import INTEGER_MAX
 
 INTEGERS = st.integers(-INTEGER_MAX, INTEGER_MAX)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

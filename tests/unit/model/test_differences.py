@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.model.bounds import STATE_DIFF_OPS_MAX
 from agent_gate.model.codec import canonical
 from agent_gate.model.differences import difference, same
-from agent_gate.model.limits import STATE_DIFF_OPS_MAX
 from agent_gate.model.taking_back import Drifted, taken_back
 from agent_gate.model.tool import Json
 from tests.growth import grows_linearly

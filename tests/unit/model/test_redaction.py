@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.model.bounds import ENCODED_SECRETS_MAX
 from agent_gate.model.credentials import AUTHORIZATION, SHAPES
-from agent_gate.model.limits import ENCODED_SECRETS_MAX
 from agent_gate.model.redaction import HIDDEN, Redactor
 from agent_gate.model.secrecy import output_without_secrets, without_secrets
 from agent_gate.model.tool import ToolDeclaration

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_gate.model.limits import EXPRESSION_CHARS_MAX, EXPRESSION_NODES_MAX
+from agent_gate.model.bounds import EXPRESSION_CHARS_MAX, EXPRESSION_NODES_MAX
 from agent_gate.policy.expression import NAMES, ExpressionError, compile_expression
 from tests.unit.policy.test_cases import ENV
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent_gate.config import load_policy
+from agent_gate.model.bounds import JSON_DEPTH_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import JSON_DEPTH_MAX
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.pointers import pointer_of

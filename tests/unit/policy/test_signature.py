@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.model.bounds import SIGNATURES_MAX
 from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.tool import ArgumentKind, ToolDeclaration
 from agent_gate.policy.signature import shown, signatures_for
 from agent_gate.tools.by_name import build_signature, build_signatures, validate_args

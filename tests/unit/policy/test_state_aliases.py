@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent_gate.model.bounds import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import STATE_PATHS_CHARS_MAX, STATE_PATHS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.verdict import Decision
 from agent_gate.policy.aliases import aliases_of

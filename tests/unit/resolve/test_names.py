@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 import pytest
 
+from agent_gate.model.bounds import LOOKUPS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import LOOKUPS_MAX
 from agent_gate.resolve.names import SystemResolver, addresses_of
 from agent_gate.system.sharing import ON_BEHALF_OF
 from tests.web import Web

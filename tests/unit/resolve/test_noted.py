@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_gate.model.limits import NOTED_MAX
+from agent_gate.model.bounds import NOTED_MAX
 from agent_gate.resolve.noted import LEDGER, PROTECTED, SECRET, Noted, note, noted, state_directory
 
 

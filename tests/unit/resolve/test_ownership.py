@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config.settings import GatewayConfig, StorageConfig, TLSConfig
+from agent_gate.model.bounds import OWN_TEXT_BYTES_MAX
 from agent_gate.model.ledger_names import ledger_names
-from agent_gate.model.limits import OWN_TEXT_BYTES_MAX
 from agent_gate.resolve import installation as installation_module
 from agent_gate.resolve.agent_settings import settings_of_agents
 from agent_gate.resolve.installation import PACKAGE, installation

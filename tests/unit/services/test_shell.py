@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agent_gate import load_policy
+from agent_gate.model.bounds import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.judge import Judge
 from agent_gate.ports.tools import Binding

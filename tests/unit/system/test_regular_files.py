@@ -20,8 +20,8 @@ from agent_gate.config.config_file import CONFIG_FORMAT
 from agent_gate.config.settings import TLSConfig
 from agent_gate.hosts.server.starting import _tls_of
 from agent_gate.ledger.files import LedgerFiles
+from agent_gate.model.bounds import CERTIFICATE_BYTES_MAX
 from agent_gate.model.errors import ConfigError, StorageError
-from agent_gate.model.limits import CERTIFICATE_BYTES_MAX
 from agent_gate.system.clock import SystemClock
 from agent_gate.system.regular_files import open_regular, read_regular
 

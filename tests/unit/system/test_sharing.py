@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.model.bounds import PLACES_WAITED_FOR_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import PLACES_WAITED_FOR_MAX
 from agent_gate.system.sharing import ON_BEHALF_OF, Places
 from tests.gates import soon
 

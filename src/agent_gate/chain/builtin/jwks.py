@@ -16,8 +16,7 @@ from jwt.algorithms import ECAlgorithm, HMACAlgorithm, RSAAlgorithm
 from jwt.exceptions import InvalidKeyError
 
 from agent_gate.chain.faults import PolicyFailure
-from agent_gate.model.codec import CodecError, parse
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     JWKS_AGE_S,
     JWKS_BYTES_MAX,
     JWKS_KEYS_MAX,
@@ -25,6 +24,7 @@ from agent_gate.model.limits import (
     JWKS_STALE_S,
     JWKS_TIMEOUT_S,
 )
+from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.tool import Json
 from agent_gate.ports.surroundings import Clock
 from agent_gate.system.regular_files import read_regular

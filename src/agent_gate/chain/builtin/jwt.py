@@ -16,9 +16,9 @@ from agent_gate.chain.builtin.jwks import Fetch, KeySource, VerifyingKey, fetche
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.headers import FRAMING
 from agent_gate.chain.policy import Policy, PolicyResult, denied, object_schema
+from agent_gate.model.bounds import IDENTIFIER_CHARS_MAX, JWT_CHARS_MAX
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX, JWT_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.urls import parse_url
 from agent_gate.ports.surroundings import Clock

@@ -13,8 +13,8 @@ from agent_gate.chain.builtin.ip_allow import caller_address
 from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import PolicyFailure
 from agent_gate.chain.policy import PASSED, Policy, PolicyResult, denied, object_schema
+from agent_gate.model.bounds import RATE_KEYS_MAX, RATE_SWEEP_INTERVAL_S
 from agent_gate.model.codec import canonical
-from agent_gate.model.limits import RATE_KEYS_MAX, RATE_SWEEP_INTERVAL_S
 from agent_gate.model.tool import Json
 from agent_gate.ports.surroundings import Clock
 

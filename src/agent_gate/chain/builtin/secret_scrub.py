@@ -9,8 +9,8 @@ from agent_gate.chain.context import RequestContext
 from agent_gate.chain.faults import InstructionError
 from agent_gate.chain.instruction import Instruction, RemoveHeader, SetBody, SetHeader
 from agent_gate.chain.policy import PASSED, RESPONSE_PHASE, Policy, PolicyResult, StatusCode, object_schema
+from agent_gate.model.bounds import SCRUB_STRETCH_CHARS
 from agent_gate.model.credentials import SHAPES
-from agent_gate.model.limits import SCRUB_STRETCH_CHARS
 from agent_gate.model.redaction import Redactor
 from agent_gate.model.tool import Json
 

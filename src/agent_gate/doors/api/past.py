@@ -25,9 +25,9 @@ from agent_gate.doors.api.schemas import (
 from agent_gate.doors.http import json_response
 from agent_gate.history import query, state
 from agent_gate.history.report import build_report, run_of, steps_shown
+from agent_gate.model.bounds import INTEGER_MAX
 from agent_gate.model.call import Agent
 from agent_gate.model.errors import GateError, IdentityError
-from agent_gate.model.limits import INTEGER_MAX
 from agent_gate.ports.reading import Reader
 
 

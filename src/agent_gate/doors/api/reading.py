@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from agent_gate.doors.context import ServerContext
 from agent_gate.history.readings import TookTooLongError
+from agent_gate.model.bounds import READS_AT_ONCE_MAX
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import READS_AT_ONCE_MAX
 from agent_gate.ports.reading import Reader
 
 Answer = TypeVar("Answer")

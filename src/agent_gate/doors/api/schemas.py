@@ -7,8 +7,7 @@ from typing import Any, TypeAlias
 
 from agent_gate.config.plan_file import PLAN_FORMAT
 from agent_gate.history.query import OUTCOMES, RUN_COLUMNS
-from agent_gate.model.errors import NAMES
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     ACKNOWLEDGED_MAX,
     GRANT_SECONDS_MAX,
     GRANT_USES_MAX,
@@ -17,6 +16,7 @@ from agent_gate.model.limits import (
     NOTE_CHARS_MAX,
     PAGE_MAX,
 )
+from agent_gate.model.errors import NAMES
 from agent_gate.model.outcome import SIMULATIONS, Status
 from agent_gate.model.tool import Effect, Mode, Risk
 from agent_gate.model.verdict import Decision

@@ -15,8 +15,8 @@ from agent_gate.doors.cli.options import AsJson, commands, examples
 from agent_gate.doors.cli.question import ROWS_MIN, Asked, ending, in_full, in_part, in_short
 from agent_gate.doors.cli.remote import CONFIGURED, Server, at_server
 from agent_gate.doors.codes import Exit
+from agent_gate.model.bounds import PAGE_MAX
 from agent_gate.model.errors import IdentityError
-from agent_gate.model.limits import PAGE_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 

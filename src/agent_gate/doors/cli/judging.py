@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from agent_gate.config.installed_tools import installed_tools
 from agent_gate.config.policy_file import load_policy, policy_from
 from agent_gate.config.policy_warnings import warnings_of
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX
 from agent_gate.model.codec import CodecError, canonical, parse
 from agent_gate.model.errors import ConfigError, GateError, Problem
-from agent_gate.model.limits import MESSAGE_BYTES_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.policy import Guards, Policy
 from agent_gate.model.tool import Json, Mode, ToolDeclaration

@@ -11,8 +11,8 @@ from agent_gate.doors.cli.screen import (
     say,
     signatures,
 )
+from agent_gate.model.bounds import SHOWN_CHARS_MAX
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import SHOWN_CHARS_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import more, visible, visible_lines

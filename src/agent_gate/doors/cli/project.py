@@ -14,8 +14,8 @@ from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, Db, commands, examp
 from agent_gate.doors.cli.person import person_name
 from agent_gate.doors.codes import Exit
 from agent_gate.history.projects import Projects, list_projects
+from agent_gate.model.bounds import STATE_BYTES_MAX
 from agent_gate.model.codec import CodecError, parse
-from agent_gate.model.limits import STATE_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 

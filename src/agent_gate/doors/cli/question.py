@@ -22,7 +22,7 @@ from agent_gate.doors.cli.screen import (
     shortened,
 )
 from agent_gate.model.approval import WRITTEN, Question
-from agent_gate.model.limits import PENDING_ROWS_MAX, PENDING_VALUE_CHARS_MAX
+from agent_gate.model.bounds import PENDING_ROWS_MAX, PENDING_VALUE_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import END, ISOLATE, drawn, more, visible, visible_lines
 

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import orjson
 
-from agent_gate.model.limits import SHOWN_CHARS_MAX
+from agent_gate.model.bounds import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import more, visible, visible_difference, visible_json, visible_lines
 

@@ -21,9 +21,9 @@ from agent_gate.doors.cli.faults import UsageMistake
 from agent_gate.doors.cli.ledgers import database_path
 from agent_gate.doors.cli.options import DEFAULT_DB, AsJson, PolicyPath, commands, examples
 from agent_gate.doors.codes import Exit
+from agent_gate.model.bounds import MCP_WAIT_S, MCP_WAIT_S_MAX
 from agent_gate.model.errors import ConfigError
 from agent_gate.model.ledger_names import LEDGER_VARIABLE
-from agent_gate.model.limits import MCP_WAIT_S, MCP_WAIT_S_MAX
 from agent_gate.model.tool import Json
 
 app = commands()

@@ -15,10 +15,10 @@ from agent_gate.doors.console.undo import submit_for, tell_outcome
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import query, state
 from agent_gate.history.links import Link, link_of
+from agent_gate.model.bounds import CONSOLE_VALUE_CHARS_MAX
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError, ToolError
-from agent_gate.model.limits import CONSOLE_VALUE_CHARS_MAX
 from agent_gate.model.outcome import Outcome
 from agent_gate.model.record import outcome_of, output_blob
 from agent_gate.model.tool import Json

@@ -26,8 +26,8 @@ from agent_gate.doors.reads import look
 from agent_gate.history import inbox
 from agent_gate.history.replay_words import in_words
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import CONSOLE_PARTS_MAX, CONSOLE_VALUE_CHARS_MAX
 from agent_gate.model.errors import GateError, Problem, StorageError, ToolError
-from agent_gate.model.limits import CONSOLE_PARTS_MAX, CONSOLE_VALUE_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import more, visible_lines
 

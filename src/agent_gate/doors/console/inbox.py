@@ -12,13 +12,13 @@ from agent_gate.doors.console.shown import Argument, arguments
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.history import inbox
 from agent_gate.model.approval import Approver, GrantTerms, Question
-from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     CONSOLE_NOTE_CHARS_MAX,
     CONSOLE_QUESTIONS_SHOWN_MAX,
     GRANT_SECONDS_MAX,
     GRANT_USES_MAX,
 )
+from agent_gate.model.errors import GateError, Problem, ToolError
 from agent_gate.model.tool import ToolDeclaration
 from agent_gate.pipeline.hold import not_entitled
 

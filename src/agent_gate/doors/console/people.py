@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from agent_gate.doors.console.frame import Visit
+from agent_gate.model.bounds import CONSOLE_NOTE_CHARS_MAX
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import CONSOLE_NOTE_CHARS_MAX
 
 
 async def show_grants(visit: Visit) -> Response:

@@ -10,11 +10,11 @@ from typing import Any
 from agent_gate.doors.console.shown import Step, steps
 from agent_gate.doors.context import ServerContext
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import CONSOLE_PARTS_MAX
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.codec import restore
 from agent_gate.model.entry import Entry
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import CONSOLE_PARTS_MAX
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Effect, Mode
 

@@ -13,8 +13,8 @@ from agent_gate.doors.console.frame import HEADERS, Visit
 from agent_gate.history import query, report, report_page
 from agent_gate.history.report_page_style import STYLE
 from agent_gate.history.touched import endings
+from agent_gate.model.bounds import CONSOLE_ROWS_MAX
 from agent_gate.model.codec import restore
-from agent_gate.model.limits import CONSOLE_ROWS_MAX
 from agent_gate.ports.reading import Reader
 
 _STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     CONSOLE_NOTICES_MAX,
     CONSOLE_SESSION_IDLE_S,
     CONSOLE_SESSION_S,

@@ -12,7 +12,7 @@ import jsonpointer
 import orjson
 from markupsafe import Markup, escape
 
-from agent_gate.model.limits import CONSOLE_PAGE_CHARS_MAX, CONSOLE_VALUE_CHARS_MAX, SHOWN_CHARS_MAX
+from agent_gate.model.bounds import CONSOLE_PAGE_CHARS_MAX, CONSOLE_VALUE_CHARS_MAX, SHOWN_CHARS_MAX
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import Drawn, Kind, drawn, visible_typed

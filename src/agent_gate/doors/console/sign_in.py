@@ -8,8 +8,8 @@ from starlette.responses import RedirectResponse, Response
 from agent_gate.doors.console.frame import HEADERS, HOME, Console, Visit, form_of, place_within
 from agent_gate.doors.http import address_of
 from agent_gate.doors.throttle import seconds_of, slowed_down
+from agent_gate.model.bounds import TOKEN_CHARS_MAX
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import TOKEN_CHARS_MAX
 
 SAME_SITE = ("same-origin", "none")
 """Values by which a browser says that a form is ours; older ones say nothing, and are held by Origin alone."""

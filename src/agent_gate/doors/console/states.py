@@ -11,8 +11,8 @@ from agent_gate.doors.console.shown import Step, steps
 from agent_gate.doors.console.undo import submit_for, tell_outcome
 from agent_gate.history import projects, state
 from agent_gate.history.state import Change, StateVersion
+from agent_gate.model.bounds import CONSOLE_ROWS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import CONSOLE_ROWS_MAX
 from agent_gate.ports.reading import Reader
 
 

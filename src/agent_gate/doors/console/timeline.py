@@ -11,8 +11,8 @@ from agent_gate.doors.console.frame import Visit, address
 from agent_gate.history import projects, query
 from agent_gate.history.query import AuditLine
 from agent_gate.history.readings import TookTooLongError
+from agent_gate.model.bounds import CONSOLE_ROWS_MAX
 from agent_gate.model.errors import GateError, Problem, ToolError
-from agent_gate.model.limits import CONSOLE_ROWS_MAX
 from agent_gate.ports.reading import Reader
 
 FILTERS = ("agent", "tool", "status", "project", "since", "text")

@@ -12,9 +12,9 @@ from agent_gate.doors.reads import leave_to_read
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
 from agent_gate.gate.progress import still_open
+from agent_gate.model.bounds import MCP_DECIDED_S, MCP_PROGRESS_INTERVAL_S
 from agent_gate.model.call import STDIO_DOOR, Agent, CallRequest
 from agent_gate.model.errors import Problem, ToolError
-from agent_gate.model.limits import MCP_DECIDED_S, MCP_PROGRESS_INTERVAL_S
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible

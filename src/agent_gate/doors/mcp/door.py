@@ -34,12 +34,12 @@ from agent_gate.doors.mcp.names import by_client_name
 from agent_gate.doors.mcp.results import agreed, asked, result_of
 from agent_gate.doors.shapes import offered_to
 from agent_gate.model.approval import Approver
-from agent_gate.model.errors import GateError, ToolError
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     MCP_SUBSCRIPTIONS_MAX,
     MCP_TOOLS_FRESH_MS,
     POLICY_POLL_INTERVAL_S,
 )
+from agent_gate.model.errors import GateError, ToolError
 from agent_gate.model.nearest import did_you_mean
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.tool import Json

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from agent_gate.gate.gate import Gate
 from agent_gate.gate.mailbox import Mailbox
+from agent_gate.model.bounds import WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.call import Agent
 from agent_gate.model.codec import canonical, restore
-from agent_gate.model.limits import WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.moment import epoch
 from agent_gate.model.tool import Json
 

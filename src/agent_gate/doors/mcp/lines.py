@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from agent_gate.model.limits import MESSAGE_BYTES_MAX, PIPE_CHUNK_BYTES, PIPE_CHUNKS_MAX
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX, PIPE_CHUNK_BYTES, PIPE_CHUNKS_MAX
 
 
 class TooLong:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from agent_gate.model.bounds import MCP_NAME_CHARS_MAX
 from agent_gate.model.codec import sha256_hex
 from agent_gate.model.errors import ConfigError
-from agent_gate.model.limits import MCP_NAME_CHARS_MAX
 
 _VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{MCP_NAME_CHARS_MAX}}}\Z")
 _NOT_VALID = re.compile(r"[^A-Za-z0-9_-]")

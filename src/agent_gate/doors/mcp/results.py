@@ -10,7 +10,7 @@ from mcp_types import CallToolResult, TextContent
 from agent_gate.doors.codes import rpc_of_outcome
 from agent_gate.doors.mcp.listing import GATE_RESULT
 from agent_gate.model.approval import Approver, Question
-from agent_gate.model.limits import MCP_APPROVERS_SHOWN_MAX
+from agent_gate.model.bounds import MCP_APPROVERS_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.visible import visible_words

@@ -29,8 +29,8 @@ from mcp_types import (
 
 from agent_gate.doors.mcp.door import McpDoor
 from agent_gate.doors.mcp.lines import Lines, TooLong
+from agent_gate.model.bounds import DRAIN_S, GOODBYE_S, MESSAGE_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX
 from agent_gate.model.codec import CodecError, parse
-from agent_gate.model.limits import DRAIN_S, GOODBYE_S, MESSAGE_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX
 from agent_gate.model.tool import Json
 
 Given: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from agent_gate.model.limits import MESSAGE_BACKOFF_S_MAX
+from agent_gate.model.bounds import MESSAGE_BACKOFF_S_MAX
 
 Pause: TypeAlias = Callable[[float], Awaitable[None]]
 _FIRST_S = 0.5

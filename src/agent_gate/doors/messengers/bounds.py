@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     MESSAGE_LOOK_AGAIN_S,
     MESSAGE_LOOK_INTERVAL_S,
     MESSAGE_OVERDUE_S,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import SHOWN_CHARS_MAX, TELEGRAM_TEXT_UNITS_MAX
 from agent_gate.model.codec import canonical, sha256_hex
-from agent_gate.model.limits import SHOWN_CHARS_MAX, TELEGRAM_TEXT_UNITS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import Drawn, drawn, visible, visible_difference

@@ -14,8 +14,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from agent_gate import __version__
+from agent_gate.model.bounds import METRIC_TOOLS_MAX
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import METRIC_TOOLS_MAX
 from agent_gate.model.outcome import PENDING, Outcome
 from agent_gate.ports.ledger import LedgerFigures
 from agent_gate.ports.surroundings import Clock

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from agent_gate.chain.turn import TURN
-from agent_gate.model.limits import LOOP_BEAT_INTERVAL_S, LOOP_BLOCKED_S
+from agent_gate.model.bounds import LOOP_BEAT_INTERVAL_S, LOOP_BLOCKED_S
 
 _log = logging.getLogger("agent_gate.watchdog")
 

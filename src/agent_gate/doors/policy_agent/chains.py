@@ -11,7 +11,7 @@ from agent_gate.chain.prepared import Chain, prepare
 from agent_gate.chain.registry import Registry
 from agent_gate.doors.policy_agent.proto import policy_agent_pb2 as pb
 from agent_gate.doors.policy_agent.translate import ref_of
-from agent_gate.model.limits import AGENT_CHAIN_KEY_BYTES_MAX, AGENT_CHAINS_KEPT_MAX
+from agent_gate.model.bounds import AGENT_CHAIN_KEY_BYTES_MAX, AGENT_CHAINS_KEPT_MAX
 
 _Key: TypeAlias = tuple[Phase, tuple[bytes, ...]]
 

@@ -12,7 +12,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from agent_gate.chain.executor import Executor
 from agent_gate.chain.panics import told
-from agent_gate.model.limits import AGENT_HEALTH_INTERVAL_S
+from agent_gate.model.bounds import AGENT_HEALTH_INTERVAL_S
 
 _log = logging.getLogger(__name__)
 

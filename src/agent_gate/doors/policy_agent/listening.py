@@ -25,7 +25,7 @@ from agent_gate.doors.policy_agent.place import OURS_ONLY, claimed, umask
 from agent_gate.doors.policy_agent.relay import relaying
 from agent_gate.doors.policy_agent.running import Running
 from agent_gate.doors.policy_agent.service import SERVICE, PolicyAgent
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     AGENT_DRAIN_S,
     AGENT_HEALTH_INTERVAL_S,
     AGENT_MESSAGE_OVERHEAD_BYTES,

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from agent_gate.doors.policy_agent.place import FOR_ANYBODY, umask
-from agent_gate.model.limits import RELAY_CHUNK_BYTES, RELAY_CONNECTIONS_MAX
+from agent_gate.model.bounds import RELAY_CHUNK_BYTES, RELAY_CONNECTIONS_MAX
 
 _CREDENTIALS = struct.Struct("iII")
 _BACKLOG = 128

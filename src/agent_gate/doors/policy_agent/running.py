@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from agent_gate.doors.policy_agent.methods import Busy
-from agent_gate.model.limits import AGENT_QUEUE_WAIT_S
+from agent_gate.model.bounds import AGENT_QUEUE_WAIT_S
 
 
 class Running:

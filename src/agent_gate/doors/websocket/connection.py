@@ -15,12 +15,12 @@ from agent_gate.doors.codes import Rpc
 from agent_gate.doors.websocket import rpc
 from agent_gate.doors.websocket.methods import METHODS, Session
 from agent_gate.doors.websocket.rpc import Request, RpcError
-from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     INTAKE_BACKLOG_MAX,
     INTAKE_PAUSE_S,
     REQUESTS_IN_FLIGHT_MAX,
 )
+from agent_gate.model.errors import GateError, Problem
 from agent_gate.model.outcome import Outcome, Status
 
 _log = logging.getLogger(__name__)

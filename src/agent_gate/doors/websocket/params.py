@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_gate.doors.codes import Rpc
 from agent_gate.doors.websocket.rpc import RpcError
-from agent_gate.model.limits import WAITING_RESULTS_SHOWN_MAX
+from agent_gate.model.bounds import WAITING_RESULTS_SHOWN_MAX
 from agent_gate.model.tool import Json, Mode
 
 _KINDS: Mapping[str, tuple[type, str]] = {

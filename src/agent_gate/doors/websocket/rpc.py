@@ -9,9 +9,9 @@ import orjson
 from msgspec import Struct
 
 from agent_gate.doors.codes import Rpc, rpc_of_outcome, rpc_of_problem
+from agent_gate.model.bounds import IDENTIFIER_CHARS_MAX
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.errors import Problem
-from agent_gate.model.limits import IDENTIFIER_CHARS_MAX
 from agent_gate.model.outcome import SUCCESS, Outcome
 from agent_gate.model.tool import Json
 

@@ -20,12 +20,12 @@ from agent_gate.gate.progress import covers, refusal, resolution_fields
 from agent_gate.gate.tasks import Tasks
 from agent_gate.gate.traffic.held_request import HeldRequest
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import REQUEST_RETRY_AFTER_S
 from agent_gate.model.call import Agent, CallRequest
 from agent_gate.model.committed import Applied, NoRoom, NotOpen
 from agent_gate.model.ending import Ending
 from agent_gate.model.entry import GATE_PROJECT, Draft, Entry
 from agent_gate.model.errors import GateError, Problem, StorageError
-from agent_gate.model.limits import REQUEST_RETRY_AFTER_S
 from agent_gate.model.outcome import Outcome, Status
 from agent_gate.model.record import reserved_by
 from agent_gate.model.record_judged import judged

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_gate.chain.configured import API, ConfiguredChain, configured, refs_of, registry_of
 from agent_gate.chain.executor import Bounds, Executor
 from agent_gate.config import Config
-from agent_gate.model.limits import BLOCKING_THREADS_MAX
+from agent_gate.model.bounds import BLOCKING_THREADS_MAX
 from agent_gate.ports.judging import RequestJudge
 from agent_gate.system.clock import SystemClock
 from agent_gate.toolkit.threads import BlockingPool

@@ -8,7 +8,7 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from agent_gate.model.limits import MEMORY_TIDY_INTERVAL_S
+from agent_gate.model.bounds import MEMORY_TIDY_INTERVAL_S
 
 _COLLECT_AFTER = 20_000, 20, 50
 """Python's own figures are for programs that make few objects: with many calls under way it would look at all of them

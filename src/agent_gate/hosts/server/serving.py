@@ -25,7 +25,7 @@ from agent_gate.hosts.server.memory import look_for_garbage_less_often, tidying
 from agent_gate.hosts.server.messengers import messengers_of
 from agent_gate.hosts.server.sockets import Server
 from agent_gate.hosts.server.starting import Settings, bound_socket
-from agent_gate.model.limits import DRAIN_S
+from agent_gate.model.bounds import DRAIN_S
 from agent_gate.ports.services import Introduced, Service
 
 

@@ -22,7 +22,7 @@ from websockets.protocol import OPEN
 
 from agent_gate.doors.websocket import LINE
 from agent_gate.hosts.server.frames import are_whole, text_frame, text_in
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     GOODBYE_S,
     HANDSHAKE_TIMEOUT_S,
     HEAD_BYTES_MAX,

@@ -11,8 +11,8 @@ from agent_gate.config import Config, GatewayConfig, load_policy
 from agent_gate.configuration import Configuration, read_configuration
 from agent_gate.doors.codes import Unreachable
 from agent_gate.doors.http import is_loopback
+from agent_gate.model.bounds import CERTIFICATE_BYTES_MAX
 from agent_gate.model.errors import ConfigError
-from agent_gate.model.limits import CERTIFICATE_BYTES_MAX
 from agent_gate.system.regular_files import read_regular
 
 BACKLOG = 1_024

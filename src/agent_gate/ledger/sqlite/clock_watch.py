@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable
 
 from agent_gate.ledger.sqlite.side_tables import known_offset
+from agent_gate.model.bounds import CLOCK_JUMP_MIN_S
 from agent_gate.model.codec import canonical
 from agent_gate.model.entry import GATE_PROJECT, Draft, Kind
-from agent_gate.model.limits import CLOCK_JUMP_MIN_S
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.work import NoteClock, Work
 from agent_gate.ports.surroundings import Clock

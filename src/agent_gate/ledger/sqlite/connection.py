@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent_gate.model.bounds import BUSY_TIMEOUT_S
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import BUSY_TIMEOUT_S
 from agent_gate.ports.examining import Unreadable
 
 OLDEST = (3, 38, 0)

@@ -32,12 +32,12 @@ from agent_gate.ledger.sqlite.turns import Turns
 from agent_gate.ledger.sqlite.undone import undone
 from agent_gate.ledger.sqlite.writer import Writer
 from agent_gate.model.approval import BareRequest, Question, question_of
+from agent_gate.model.bounds import STATUS_AGE_MAX_S
 from agent_gate.model.charge import Charge
 from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.entry import GATE_PROJECT, Entry
 from agent_gate.model.errors import StorageError
 from agent_gate.model.grant import Grant
-from agent_gate.model.limits import STATUS_AGE_MAX_S
 from agent_gate.model.moment import iso
 from agent_gate.model.project import ProjectHead, ProjectState
 from agent_gate.model.service_tables import Row as TableRow

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from agent_gate.ledger.files import LedgerFiles, open_private
+from agent_gate.model.bounds import LOCK_WAIT_S
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import LOCK_WAIT_S
 
 _descriptors: set[int] = set()
 """Of locks that last: a fork that kept one would hold the lock when its parent is gone."""

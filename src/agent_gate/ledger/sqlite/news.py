@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from agent_gate.model.limits import ANSWER_POLL_INTERVAL_S
+from agent_gate.model.bounds import ANSWER_POLL_INTERVAL_S
 
 
 class News:

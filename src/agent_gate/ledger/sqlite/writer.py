@@ -24,9 +24,9 @@ from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.open_files import Gone, OpenFiles
 from agent_gate.ledger.sqlite.transaction import Result, transact
 from agent_gate.ledger.sqlite.trust import check_against_anchor, check_heads
+from agent_gate.model.bounds import WAL_CHECKPOINT_BYTES, WRITER_GROUP_MAX
 from agent_gate.model.committed import Committed
 from agent_gate.model.errors import GateError, StorageError
-from agent_gate.model.limits import WAL_CHECKPOINT_BYTES, WRITER_GROUP_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.work import Close, Work
 from agent_gate.ports.examining import Heads

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from agent_gate.model.bounds import HEADERS_CHARS_MAX, SHOWN_CHARS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HEADERS_CHARS_MAX, SHOWN_CHARS_MAX
 
 Headers = tuple[tuple[str, str], ...]
 

@@ -11,8 +11,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from agent_gate.model.bounds import SHOWN_CHARS_MAX, URL_CHARS_MAX
 from agent_gate.model.errors import PolicyDeniedError, ToolError
-from agent_gate.model.limits import SHOWN_CHARS_MAX, URL_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.guards.addresses import parse_address
 

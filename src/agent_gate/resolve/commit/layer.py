@@ -12,8 +12,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from agent_gate.model.bounds import CHANGES_DEPTH_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import CHANGES_DEPTH_MAX, OWN_TEXT_BYTES_MAX
 from agent_gate.model.visible import visible
 from agent_gate.resolve.commit.change import Change
 from agent_gate.resolve.commit.node import KINDS, Identity, Node, node_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent_gate.model.limits import CHANGES_SHOWN_CHARS_MAX, DIFF_BYTES_MAX
+from agent_gate.model.bounds import CHANGES_SHOWN_CHARS_MAX, DIFF_BYTES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.resolve.commit.change import Change

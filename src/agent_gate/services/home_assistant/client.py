@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agent_gate.config import HomeAssistantConfig
-from agent_gate.model.limits import HOME_ANSWER_S
+from agent_gate.model.bounds import HOME_ANSWER_S
 from agent_gate.model.tool import Json
 from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.address import Address

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from agent_gate.model.bounds import HOME_BACKOFF_S_MAX, HOME_BACKOFF_S_MIN
 from agent_gate.model.errors import GateError
-from agent_gate.model.limits import HOME_BACKOFF_S_MAX, HOME_BACKOFF_S_MIN
 from agent_gate.services.home_assistant.address import Address
 from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds
 from agent_gate.services.home_assistant.credentials import Token

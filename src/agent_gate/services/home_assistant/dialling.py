@@ -10,7 +10,7 @@ import orjson
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from agent_gate.model.limits import HOME_GOODBYE_S, HOME_MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import HOME_GOODBYE_S, HOME_MESSAGE_BYTES_MAX
 from agent_gate.model.redaction import HIDDEN_IN_LOGS, Redactor
 from agent_gate.services.home_assistant.address import Address
 from agent_gate.services.home_assistant.faults import AuthRefused, Lost, one_line

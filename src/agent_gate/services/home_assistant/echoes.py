@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from agent_gate.model.limits import HOME_CONTEXTS_MAX
+from agent_gate.model.bounds import HOME_CONTEXTS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.things import Entity
 

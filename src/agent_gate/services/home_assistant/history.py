@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agent_gate.model.bounds import HOME_HISTORY_DAYS_MAX, HOME_HISTORY_ROWS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_HISTORY_DAYS_MAX, HOME_HISTORY_ROWS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.client import HomeClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent_gate.model.limits import HOME_ENTITIES_MAX
+from agent_gate.model.bounds import HOME_ENTITIES_MAX
 from agent_gate.ports.surroundings import Clock
 from agent_gate.services.home_assistant.places import Places
 from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, Remembered, ServiceInfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent_gate.model.limits import SIGNATURES_MAX
+from agent_gate.model.bounds import SIGNATURES_MAX
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.selectors import says_whom

@@ -13,8 +13,8 @@ import orjson
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from agent_gate.model.bounds import HOME_ANSWER_S
 from agent_gate.model.codec import restore
-from agent_gate.model.limits import HOME_ANSWER_S
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.address import Address
 from agent_gate.services.home_assistant.bounds import DEFAULT_BOUNDS, HomeBounds

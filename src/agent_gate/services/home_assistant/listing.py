@@ -7,8 +7,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from agent_gate.model.bounds import HOME_SERVICES_SHOWN_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_SERVICES_SHOWN_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.home import Entity, Home, ServiceInfo

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from agent_gate.model.limits import HOME_NAME_CHARS_MAX
+from agent_gate.model.bounds import HOME_NAME_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.services.home_assistant.things import Area, Device, Entity, RegistryEntry, ServiceInfo, TokenUser

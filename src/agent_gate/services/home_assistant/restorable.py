@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent_gate.model.limits import SHOWN_CHARS_MAX
+from agent_gate.model.bounds import SHOWN_CHARS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.things import Entity
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agent_gate.model.bounds import HOME_SERVICE_S
 from agent_gate.model.call import BoundCall
 from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_SERVICE_S
 from agent_gate.model.tool import Json
 from agent_gate.ports.tools import Moved
 from agent_gate.services.home_assistant.commands import SendCommand

@@ -9,14 +9,14 @@ from itertools import chain
 
 import orjson
 
-from agent_gate.model.entry import GATE_PROJECT
-from agent_gate.model.errors import GateError
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     HOME_ATTRIBUTES_KEPT_BYTES_MAX,
     HOME_SNAPSHOT_BYTES_MAX,
     HOME_SNAPSHOT_CLOSE_S,
     HOME_SNAPSHOT_ROWS_MAX,
 )
+from agent_gate.model.entry import GATE_PROJECT
+from agent_gate.model.errors import GateError
 from agent_gate.model.moment import epoch, iso
 from agent_gate.model.work import Change, Work
 from agent_gate.ports.ledger import Ledger

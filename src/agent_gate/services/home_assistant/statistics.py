@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agent_gate.model.bounds import HOME_STATISTIC_ROWS_ASKED_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_STATISTIC_ROWS_ASKED_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.ports.surroundings import Clock

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 
-from agent_gate.model.limits import HOME_SETTLE_S, HOME_STARTING_INTERVAL_S
+from agent_gate.model.bounds import HOME_SETTLE_S, HOME_STARTING_INTERVAL_S
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.echoes import Echoes
 from agent_gate.services.home_assistant.faults import Refused

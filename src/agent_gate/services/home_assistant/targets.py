@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from agent_gate.model.bounds import SIGNATURES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.services.home_assistant.home import Entity, Home

@@ -8,8 +8,8 @@ from heapq import nlargest
 from itertools import islice
 from os.path import commonprefix
 
+from agent_gate.model.bounds import HOME_NAME_CHARS_MAX, HOME_NAMES_COMPARED_CLOSELY_MAX, HOME_NAMES_COMPARED_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_NAME_CHARS_MAX, HOME_NAMES_COMPARED_CLOSELY_MAX, HOME_NAMES_COMPARED_MAX
 from agent_gate.model.visible import visible
 from agent_gate.services.home_assistant.home import Home
 

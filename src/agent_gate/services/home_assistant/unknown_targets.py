@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from agent_gate.model.bounds import HOME_NAMES_COMPARED_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_NAMES_COMPARED_MAX
 from agent_gate.services.home_assistant.home import Home
 from agent_gate.services.home_assistant.unknown import nearest, shown
 

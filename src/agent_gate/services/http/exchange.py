@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import httpcore2
 
+from agent_gate.model.bounds import DIAL_TIMEOUT_S, DIALS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import DIAL_TIMEOUT_S, DIALS_MAX
 from agent_gate.policy.guards.headers import Headers
 from agent_gate.policy.guards.urls import Url
 

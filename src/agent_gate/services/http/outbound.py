@@ -15,8 +15,8 @@ from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import StatusCode
 from agent_gate.chain.prepared import PolicyRef
 from agent_gate.chain.registry import Registry
+from agent_gate.model.bounds import OUTBOUND_BODY_BYTES_MAX
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
-from agent_gate.model.limits import OUTBOUND_BODY_BYTES_MAX
 from agent_gate.model.redaction import Redactor
 from agent_gate.policy.guards.headers import Headers
 from agent_gate.policy.guards.urls import Url

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from agent_gate.model.bounds import LOOKUP_TIMEOUT_S, SHOWN_CHARS_MAX
 from agent_gate.model.call import BoundCall, CallRequest, Facts
 from agent_gate.model.errors import GateError, PolicyDeniedError, ToolError
-from agent_gate.model.limits import LOOKUP_TIMEOUT_S, SHOWN_CHARS_MAX
 from agent_gate.model.policy import UrlGuard
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.model.verdict import Decision, Verdict

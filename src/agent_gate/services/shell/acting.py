@@ -9,9 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-from agent_gate.model.call import BoundCall
-from agent_gate.model.errors import Problem, ToolError
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     FILE_JOBS_MAX,
     FILE_THREADS_MAX,
     GIT_COUNT_S,
@@ -20,6 +18,8 @@ from agent_gate.model.limits import (
     SHELL_PROCESSES_MAX,
     SHELL_TMP_BYTES_MAX,
 )
+from agent_gate.model.call import BoundCall
+from agent_gate.model.errors import Problem, ToolError
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible

@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agent_gate.model.limits import FOREIGN_FILES_LOOKED_AT_MAX
+from agent_gate.model.bounds import FOREIGN_FILES_LOOKED_AT_MAX
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import visible
 from agent_gate.sandbox.command import Finished

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from agent_gate.model.bounds import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import ARGV_WORDS_MAX, WORD_BYTES_MAX
 from agent_gate.model.policy import CommandGuard, Policy
 from agent_gate.model.tool import Json
 from agent_gate.policy.encoding import ArgumentError

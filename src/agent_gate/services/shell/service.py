@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from agent_gate.model.bounds import PLACE_WAIT_S, SHELL_COMMANDS_MAX, SIGNATURES_MAX
 from agent_gate.model.call import BoundCall, CallRequest
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import PLACE_WAIT_S, SHELL_COMMANDS_MAX, SIGNATURES_MAX
 from agent_gate.model.policy import Policy
 from agent_gate.model.tool import Json, ToolDeclaration
 from agent_gate.policy.changes import write_signature

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     HOME_CALL_S,
     HOME_HISTORY_IDS_MAX,
     HOME_NAME_CHARS_MAX,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from agent_gate.model.bounds import JSON_DEPTH_MAX, SIGNATURES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import JSON_DEPTH_MAX, SIGNATURES_MAX
 from agent_gate.model.tool import Json, Signer
 from agent_gate.policy.encoding import ArgumentError
 from agent_gate.tools.home_assistant.fields import (

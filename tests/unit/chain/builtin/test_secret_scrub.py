@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from agent_gate.chain.builtin.secret_scrub import SecretScrub
 from agent_gate.chain.faults import InvalidRequest
 from agent_gate.chain.policy import StatusCode
+from agent_gate.model.bounds import SCRUB_STRETCH_CHARS
 from agent_gate.model.credentials import SHAPES
-from agent_gate.model.limits import SCRUB_STRETCH_CHARS
 from tests.unit.chain.builtin.asking import ask
 from tests.unit.chain.scripted import a_response
 

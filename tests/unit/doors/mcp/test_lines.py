@@ -15,7 +15,7 @@ from mcp_types import JSONRPCRequest
 
 from agent_gate.doors.mcp.lines import Lines, TooLong
 from agent_gate.doors.mcp.stdio import Unreadable, message_in
-from agent_gate.model.limits import MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX
 from tests.gates import soon
 
 

@@ -13,7 +13,7 @@ from mcp import Client
 from agent_gate.doors.mcp.calls import Calls
 from agent_gate.doors.mcp.door import McpDoor
 from agent_gate.doors.mcp.lines import Lines
-from agent_gate.model.limits import MCP_DECIDED_S
+from agent_gate.model.bounds import MCP_DECIDED_S
 from agent_gate.model.outcome import Status
 from tests.gates import PATIENCE_S, soon
 from tests.mcp_clients import outcome_of, text_of

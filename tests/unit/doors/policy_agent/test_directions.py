@@ -23,7 +23,7 @@ from agent_gate.doors.policy_agent.envoy.kernel import Kernel
 from agent_gate.doors.policy_agent.envoy.room import Room
 from agent_gate.doors.policy_agent.proto import envoy_pb2 as pb
 from agent_gate.doors.policy_agent.running import Running
-from agent_gate.model.limits import AGENT_KEPT_BYTES_MAX
+from agent_gate.model.bounds import AGENT_KEPT_BYTES_MAX
 from agent_gate.toolkit.threads import BlockingPool
 from tests.agents import Scripted
 

@@ -20,7 +20,7 @@ from agent_gate.config import ChainPolicyConfig, Config, GatewayConfig, RouteCon
 from agent_gate.doors.policy_agent.envoy.ext_proc import NAME
 from agent_gate.doors.policy_agent.listening import AgentBounds
 from agent_gate.doors.policy_agent.proto import envoy_pb2 as pb
-from agent_gate.model.limits import AGENT_PIECE_BYTES
+from agent_gate.model.bounds import AGENT_PIECE_BYTES
 from tests.agents import Client, Scripted, a_client, a_request, an_agent
 from tests.gates import soon
 

@@ -18,7 +18,7 @@ from websockets.utils import apply_mask
 from agent_gate.doors.websocket import LINE
 from agent_gate.hosts.server.frames import text_frame
 from agent_gate.hosts.server.sockets import BoundedConfig, WebSocket
-from agent_gate.model.limits import MESSAGE_BYTES_MAX
+from agent_gate.model.bounds import MESSAGE_BYTES_MAX
 
 STREAMS = 4_000 if os.environ.get("AGENT_GATE_THOROUGH") == "1" else 250
 SEED = int(os.environ.get("AGENT_GATE_SEED", "20261115"))

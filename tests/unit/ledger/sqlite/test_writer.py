@@ -21,11 +21,11 @@ from agent_gate.ledger.sqlite.group import CHARS_AT_ONCE_MAX
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
 from agent_gate.ledger.sqlite.locks import WriterLock
 from agent_gate.ledger.sqlite.transaction import Transacted, transact
+from agent_gate.model.bounds import WAL_CHECKPOINT_BYTES
 from agent_gate.model.codec import canonical
 from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.entry import Draft, Kind
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import WAL_CHECKPOINT_BYTES
 from agent_gate.model.moment import iso
 from agent_gate.model.work import KeepBlob, Work
 from agent_gate.ports.examining import Heads

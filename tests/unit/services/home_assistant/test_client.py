@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_gate.config import HomeAssistantConfig
-from agent_gate.model.limits import HOME_CONTEXTS_MAX
+from agent_gate.model.bounds import HOME_CONTEXTS_MAX
 from agent_gate.services.home_assistant.client import Called, HomeClient
 from agent_gate.services.home_assistant.faults import AuthRefused, OutcomeUnknown, Refused, Unreachable
 from agent_gate.simulated_home import Running, simulated_home

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from agent_gate.model.bounds import HOME_SERVICES_SHOWN_MAX
 from agent_gate.model.codec import canonical
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_SERVICES_SHOWN_MAX
 from agent_gate.services.home_assistant.home import Area, Device, Entity, Home, RegistryEntry, ServiceInfo
 from agent_gate.services.home_assistant.listing import Listing
 from tests.gates import HandClock

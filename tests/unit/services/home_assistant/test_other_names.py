@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_gate.model.bounds import SIGNATURES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.services.home_assistant.home import Device, Home, RegistryEntry, ServiceInfo
 from agent_gate.services.home_assistant.targets import Reach, reach_of
 from tests.unit.services.home_assistant.homes import a_home, entity

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent_gate.config import HomeAssistantConfig
+from agent_gate.model.bounds import HOME_HISTORY_ROWS_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import HOME_HISTORY_ROWS_MAX, HOME_STATISTIC_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.queries import answers

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from agent_gate.ledger.sqlite.ledger import SqliteLedger
+from agent_gate.model.bounds import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHOT_BYTES_MAX, HOME_SNAPSHOT_ROWS_MAX
 from agent_gate.model.committed import Applied, Committed
 from agent_gate.model.errors import StorageError
-from agent_gate.model.limits import HOME_ATTRIBUTES_KEPT_BYTES_MAX, HOME_SNAPSHOT_BYTES_MAX, HOME_SNAPSHOT_ROWS_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.service_tables import DropRows, PutRows, SetColumn
 from agent_gate.model.work import Work

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from agent_gate.model.bounds import SIGNATURES_MAX
 from agent_gate.model.errors import ToolError
-from agent_gate.model.limits import SIGNATURES_MAX
 from agent_gate.services.home_assistant.home import Area, Device, Home, RegistryEntry
 from agent_gate.services.home_assistant.targets import reach_of
 from tests.unit.services.home_assistant.homes import a_home, entity

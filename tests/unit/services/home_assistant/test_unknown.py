@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_gate.model.limits import HOME_NAME_CHARS_MAX, HOME_NAMES_COMPARED_CLOSELY_MAX
+from agent_gate.model.bounds import HOME_NAME_CHARS_MAX, HOME_NAMES_COMPARED_CLOSELY_MAX
 from agent_gate.services.home_assistant.unknown import NAMED_MAX, nearest, shown
 
 MANY = [f"meter_{number}_of_the_cellar" for number in range(20 * HOME_NAMES_COMPARED_CLOSELY_MAX)]

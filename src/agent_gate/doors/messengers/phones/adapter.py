@@ -20,7 +20,7 @@ from agent_gate.doors.messengers.phones.presses import Press, Presses, Told, pre
 from agent_gate.doors.messengers.seal import Seals, Verb
 from agent_gate.doors.messengers.status import Ended, Open
 from agent_gate.doors.shapes import digest
-from agent_gate.model.limits import HOME_GOODBYE_S, HOME_PRESSES_MAX, HOME_QUESTIONS_MAX
+from agent_gate.model.bounds import HOME_GOODBYE_S, HOME_PRESSES_MAX, HOME_QUESTIONS_MAX
 from agent_gate.model.tool import Json
 from agent_gate.pipeline.hold import not_entitled
 from agent_gate.services.home_assistant.client import HomeClient

@@ -9,8 +9,8 @@ from textwrap import wrap
 from unicodedata import east_asian_width
 
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import HOME_PHONE_LINE_CHARS, HOME_PHONE_LINES_MAX
 from agent_gate.model.codec import canonical
-from agent_gate.model.limits import HOME_PHONE_LINE_CHARS, HOME_PHONE_LINES_MAX
 from agent_gate.model.moment import iso
 from agent_gate.model.tool import Json
 from agent_gate.model.visible import drawn, visible, written_out

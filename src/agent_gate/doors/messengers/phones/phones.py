@@ -9,7 +9,7 @@ from agent_gate.config import HomeAssistantConfig
 from agent_gate.doors.identity import Identities
 from agent_gate.doors.messengers.delivery import Undelivered
 from agent_gate.model.approval import Approver
-from agent_gate.model.limits import HOME_NOTICE_S
+from agent_gate.model.bounds import HOME_NOTICE_S
 from agent_gate.model.tool import Json
 from agent_gate.services.home_assistant.client import HomeClient
 from agent_gate.services.home_assistant.commands import SendCommand

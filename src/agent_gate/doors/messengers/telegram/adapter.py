@@ -21,8 +21,8 @@ from agent_gate.doors.messengers.telegram.presses import Notice, Presses
 from agent_gate.doors.messengers.telegram.updates import Button, Command, Press
 from agent_gate.doors.shapes import digest
 from agent_gate.model.approval import Question
+from agent_gate.model.bounds import TELEGRAM_BUTTON_BYTES_MAX, TELEGRAM_NOTICES_MAX, TELEGRAM_QUESTIONS_MAX
 from agent_gate.model.errors import ConfigError, GateError
-from agent_gate.model.limits import TELEGRAM_BUTTON_BYTES_MAX, TELEGRAM_NOTICES_MAX, TELEGRAM_QUESTIONS_MAX
 
 if TYPE_CHECKING:
     from agent_gate.doors.messengers.telegram.bot import TelegramBot

@@ -18,7 +18,7 @@ from agent_gate.doors.messengers.render import units
 from agent_gate.doors.messengers.telegram.faults import Flooded, Refused, Taken, TelegramFault, Uneditable, Unreachable
 from agent_gate.doors.messengers.telegram.reading import updates_in
 from agent_gate.doors.messengers.telegram.updates import Button, Update
-from agent_gate.model.limits import TELEGRAM_NOTICE_CHARS_MAX, TELEGRAM_TIMEOUT_S
+from agent_gate.model.bounds import TELEGRAM_NOTICE_CHARS_MAX, TELEGRAM_TIMEOUT_S
 
 _IN_PLACE_OF_TOKEN = "TOKEN"  # noqa: S105 -- what stands in every address that a log or an error could show
 _FLOOD_STATUS = 429

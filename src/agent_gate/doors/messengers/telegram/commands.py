@@ -9,8 +9,8 @@ from agent_gate.doors.messengers.render import moment, one_line
 from agent_gate.doors.messengers.telegram.updates import Command
 from agent_gate.gate.approvals import OpenQuestion
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import TELEGRAM_COMMAND_AGE_S_MAX, TELEGRAM_RESENT_MAX, TELEGRAM_STRANGERS_MAX
 from agent_gate.model.errors import GateError, Problem
-from agent_gate.model.limits import TELEGRAM_COMMAND_AGE_S_MAX, TELEGRAM_RESENT_MAX, TELEGRAM_STRANGERS_MAX
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from agent_gate.doors.messengers.backoff import Backoff, Pause
 from agent_gate.doors.messengers.telegram.faults import Flooded, TelegramFault
 from agent_gate.doors.messengers.telegram.updates import Command, Press, Update
-from agent_gate.model.limits import TELEGRAM_POLL_S
+from agent_gate.model.bounds import TELEGRAM_POLL_S
 
 _log = logging.getLogger(__name__)
 

@@ -20,13 +20,13 @@ from agent_gate.doors.messengers.seal import Seals
 from agent_gate.doors.messengers.status import Ended, Open
 from agent_gate.doors.messengers.webhook import payload
 from agent_gate.doors.messengers.webhook.signature import Signer
-from agent_gate.model.codec import sha256_hex
-from agent_gate.model.limits import (
+from agent_gate.model.bounds import (
     WEBHOOK_ENDING_S_MAX,
     WEBHOOK_QUESTIONS_MAX,
     WEBHOOK_RETRY_AFTER_S_MAX,
     WEBHOOK_TIMEOUT_S,
 )
+from agent_gate.model.codec import sha256_hex
 from agent_gate.model.tool import Json
 
 _BUSY = (429, 503)

@@ -12,9 +12,9 @@ from agent_gate.doors.context import ServerContext
 from agent_gate.doors.http import address_of, body_of
 from agent_gate.doors.messengers.webhook.signature import ID, SIGNATURE, TIMESTAMP, Signed, Signer, signed_by
 from agent_gate.model.approval import Approver
+from agent_gate.model.bounds import WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_ANSWERS_KEPT_MAX, WEBHOOK_WINDOW_S
 from agent_gate.model.codec import CodecError, parse
 from agent_gate.model.errors import IdentityError, ToolError
-from agent_gate.model.limits import WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_ANSWERS_KEPT_MAX, WEBHOOK_WINDOW_S
 
 
 class TakenBefore(IdentityError):

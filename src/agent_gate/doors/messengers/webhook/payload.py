@@ -9,7 +9,7 @@ from agent_gate.doors.messengers.seal import Seals, offered
 from agent_gate.doors.messengers.status import Ended, Open
 from agent_gate.doors.shapes import digest, question_to_json
 from agent_gate.model.approval import Question
-from agent_gate.model.limits import WEBHOOK_TEXT_UNITS_MAX
+from agent_gate.model.bounds import WEBHOOK_TEXT_UNITS_MAX
 from agent_gate.model.moment import iso
 
 CHANNEL = "webhook"

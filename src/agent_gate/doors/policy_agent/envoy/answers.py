@@ -9,7 +9,7 @@ from agent_gate.chain.context import Phase
 from agent_gate.chain.instruction import ImmediateResponse
 from agent_gate.doors.policy_agent.envoy.mapping import Changes, raw_option
 from agent_gate.doors.policy_agent.proto import envoy_pb2 as pb
-from agent_gate.model.limits import AGENT_PIECE_BYTES
+from agent_gate.model.bounds import AGENT_PIECE_BYTES
 
 
 def headers_passed(phase: Phase, changes: Changes | None = None, *, replaces: bool = False) -> pb.ProcessingResponse:

@@ -21,7 +21,7 @@ from agent_gate.doors.policy_agent.envoy.room import Room
 from agent_gate.doors.policy_agent.envoy.routes import Asked, Routes, Unclear
 from agent_gate.doors.policy_agent.methods import Busy
 from agent_gate.doors.policy_agent.running import Running
-from agent_gate.model.limits import AGENT_KEPT_BYTES_MAX
+from agent_gate.model.bounds import AGENT_KEPT_BYTES_MAX
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agent_gate.ledger.sqlite.changes.handler import Handler, Writing
 from agent_gate.ledger.sqlite.side_tables import known_offset
+from agent_gate.model.bounds import CLOCK_JUMP_MIN_S
 from agent_gate.model.committed import ClockKnown
-from agent_gate.model.limits import CLOCK_JUMP_MIN_S
 from agent_gate.model.work import NoteClock
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from agent_gate.model.limits import SCRIPT_CHARS_MAX
+from agent_gate.model.bounds import SCRIPT_CHARS_MAX
 
 if TYPE_CHECKING:
     from agent_gate.policy.guards.programs.git_words import Line

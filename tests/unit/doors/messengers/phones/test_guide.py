@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent_gate.config import HomeApproverConfig, load_config
-from agent_gate.model.limits import HOME_PHONE_LINES_MAX, HOME_QUESTIONS_MAX
+from agent_gate.model.bounds import HOME_PHONE_LINES_MAX, HOME_QUESTIONS_MAX
 
 GUIDE = Path(__file__).parents[5] / "docs/guides/home-assistant-approvals.md"
 REST = """
