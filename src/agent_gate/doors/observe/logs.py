@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,6 +42,10 @@ def secrets_of(config: Config) -> list[str]:
     return [secret for secret in found if len(secret) >= _SHORTEST_SECRET_CHARS]
 
 
+_ORIGIN_RE = re.compile(r"https?://[^/?#@]*/?")
+"""A server's bare address, which no secret is in: operators look for it in a log."""
+
+
 def _settings_in(section: Any) -> Iterator[str]:
     """Every setting that is declared secret or has the name of a credential, and passwords in URLs, in any section."""
     match section:
@@ -57,7 +62,9 @@ def _settings_in(section: Any) -> Iterator[str]:
                 value = getattr(section, setting.name)
                 if isinstance(value, str):
                     is_secret = setting.name in declared_secret or is_credential_name(setting.name)
-                    yield value if is_secret else _password_in(value)
+                    yield _password_in(value)
+                    if is_secret and not _ORIGIN_RE.fullmatch(value):
+                        yield value
                 else:
                     yield from _settings_in(value)
 
