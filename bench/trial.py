@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from agent_gate import Agent, open_gate, tool
 from agent_gate.config import load_policy
 from agent_gate.history.policy_try import try_policy
 from agent_gate.ledger.sqlite.reader import open_reader
-from agent_gate.model.tool import Risk, ToolDeclaration
+from agent_gate.model.tool import ToolDeclaration
 from agent_gate.policy.judge import Judge
 from agent_gate.policy.rules import RuleIndex
 from agent_gate.resolve.surroundings import look_around
@@ -32,7 +31,7 @@ class Home:
     """Stands for a home, whose calls are signed and judged as those of a real one."""
 
     def tools(self) -> Sequence[ToolDeclaration]:
-        return [replace(BUILTIN["ha_call_service"], cost=0, risk=Risk.LOW)]
+        return [BUILTIN["ha_call_service"]]
 
     async def execute(self, tool_name: str, args: Mapping[str, Any]) -> str:
         return "done"

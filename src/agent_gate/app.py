@@ -175,8 +175,10 @@ def _loaded(own: ToolRegistry, services: Iterable[ToolProvider]) -> Mapping[str,
     """Every tool whose section may stand in a policy, before its service is started."""
     functions = (registered.declaration for registered in own.all())
     brought = {tool.name: tool for service in services for tool in declarations(service)}
-    taken = min((name for name in brought if name in BUILTIN), default="")
-    if taken:  # also where the service that has it is not set up: rules and sections about it mean that one
+    # Also where the service that has it is not set up: rules and sections about it mean that one. Who brings it as
+    # it is declared here has it judged as it is.
+    taken = min((name for name, tool in brought.items() if BUILTIN.get(name, tool) is not tool), default="")
+    if taken:
         raise ConfigError(f"a service brings a tool `{taken}`, which comes with the gate", suggestion="rename its tool")
     return {**BUILTIN, **{tool.name: tool for tool in functions}, **brought}
 
